@@ -1,0 +1,349 @@
+package onejob
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"time"
+)
+
+// Decision is what a job should do next. Exactly one of its verbs is set.
+type Decision struct {
+	Verb Verb
+
+	// Start: where, and in which lane.
+	// Wait: where the next attempt is expected to go, if known.
+	Target string
+	Lane   int
+
+	Until  time.Time // Wait: when to ask again; zero: an event brings news
+	State  JobState  // Finish: JobFailed or JobCancelled
+	Error  *Failure  // Finish as failed
+	Reason BlockReason
+
+	// Block: what a person should know.
+	Detail     string
+	AttemptID  string
+	Candidates []Candidate
+
+	// Verdict is what let a fallback start.
+	Verdict Verdict
+}
+
+// Verb is what a [Decision] says.
+type Verb string
+
+// The verbs of a decision.
+const (
+	Start  Verb = "start"
+	Wait   Verb = "wait"
+	Finish Verb = "finish"
+	Block  Verb = "block"
+	// Rest: the job is terminal.
+	Rest Verb = "rest"
+)
+
+// Verdict is the gate's word about one target taking over a job.
+type Verdict struct {
+	Allowed       bool
+	Reason        string // why not
+	CertificateID string
+	WaiverID      string
+}
+
+// Verdicts are the gate's words by target, read in the transaction that acts on
+// them. A target without one has no certificate.
+type Verdicts map[string]Verdict
+
+// Ask is what a person wants of a decision beyond what the job would do by
+// itself. The zero value asks for nothing.
+type Ask struct {
+	Now    bool   // do not wait out a backoff
+	Target string // this target, not the next in order
+	Lane   int    // above 0: a racing attempt in this lane, beside those in doubt
+}
+
+// Decide says what job should do at now, given its attempts (oldest first) and
+// the gate's verdicts. It is pure: no I/O, no clock, no randomness. The guard
+// comes first: nothing starts in a lane with an attempt in doubt.
+func Decide(job *Job, attempts []Attempt, verdicts Verdicts, now time.Time, ask Ask) Decision {
+	d := decider{job: job, attempts: attempts, verdicts: verdicts, now: now, ask: ask}
+	return d.decide()
+}
+
+type decider struct {
+	job      *Job
+	attempts []Attempt
+	verdicts Verdicts
+	now      time.Time
+	ask      Ask
+}
+
+func (d *decider) decide() Decision {
+	if d.job.State.Terminal() {
+		return Decision{Verb: Rest}
+	}
+	if d.ask.Lane > 0 {
+		return d.race()
+	}
+	if inDoubt, found := d.inDoubt(); found {
+		return inDoubt
+	}
+	if !d.job.CancelRequestedAt.IsZero() {
+		return Decision{Verb: Finish, State: JobCancelled}
+	}
+	if reason, detail := d.ownSide(); reason != "" {
+		return Decision{Verb: Block, Reason: reason, Detail: detail}
+	}
+	if !d.job.Deadline.IsZero() && !d.now.Before(d.job.Deadline) {
+		return failed(FailureDeadlineExceeded, "the deadline passed before an attempt succeeded")
+	}
+	if len(d.attempts) == 0 {
+		return d.first()
+	}
+	return d.after(&d.attempts[len(d.attempts)-1])
+}
+
+// inDoubt is the guard: with an attempt running there is nothing to do but wait
+// for it, with one unknown nothing but ask.
+func (d *decider) inDoubt() (Decision, bool) {
+	var unknown *Attempt
+	for i := range d.attempts {
+		switch a := &d.attempts[i]; a.State {
+		case AttemptStarting, AttemptRunning:
+			return Decision{Verb: Wait, Target: a.Target}, true
+		case AttemptUnknown:
+			unknown = a
+		case AttemptSucceeded, AttemptDiscarded, AttemptFailed, AttemptCancelled:
+		}
+	}
+	if unknown == nil {
+		return Decision{}, false
+	}
+	return Decision{
+		Verb: Block, Reason: BlockAttemptUnknown, AttemptID: unknown.ID,
+		Detail: fmt.Sprintf("attempt %d at %s may or may not have had its effect: %s", unknown.Number, unknown.Target, doubtOf(unknown)),
+	}, true
+}
+
+// race decides about a racing lane: free, within the job's lanes, at a target not
+// yet tried, certified.
+func (d *decider) race() Decision {
+	if d.ask.Lane >= d.job.Policy.Lanes || !d.job.CancelRequestedAt.IsZero() {
+		return Decision{Verb: Wait}
+	}
+	for i := range d.attempts {
+		if a := &d.attempts[i]; a.Lane == d.ask.Lane && a.State.InDoubt() {
+			return Decision{Verb: Wait, Target: a.Target}
+		}
+	}
+	targets := d.untried()
+	if d.ask.Target != "" {
+		targets = []string{d.ask.Target}
+	}
+	for _, t := range targets {
+		if v := d.gate(t); v.Allowed {
+			return Decision{Verb: Start, Target: t, Lane: d.ask.Lane, Verdict: v}
+		}
+	}
+	return Decision{Verb: Wait}
+}
+
+func doubtOf(a *Attempt) string {
+	if a.Evidence.Error != "" {
+		return a.Evidence.Error
+	}
+	return "no answer came"
+}
+
+// ownSide finds what only an operator can mend: a job parked or held, and faults
+// of our own beyond their budget.
+func (d *decider) ownSide() (reason BlockReason, detail string) {
+	if b := d.job.Blocked; b != nil && b.Reason.NeedsUnblock() {
+		return b.Reason, b.Detail
+	}
+	faults := 0
+	for i := range d.attempts {
+		if a := &d.attempts[i]; a.OwnFault && a.StartedAt.After(d.job.UnblockedAt) {
+			faults++
+		}
+	}
+	if faults > MaxOwnFaults {
+		return BlockNeedsOperator, fmt.Sprintf("%d attempts were lost on our own side", faults)
+	}
+	if n := len(d.attempts); n > 0 {
+		a := &d.attempts[n-1]
+		if a.State == AttemptCancelled && a.Ruling != nil && !d.job.UnblockedAt.After(a.Ruling.At) {
+			return BlockNeedsOperator, "the attempt was ruled cancelled, but nobody asked to cancel the job"
+		}
+	}
+	return "", ""
+}
+
+func (d *decider) first() Decision {
+	target := d.job.firstTarget()
+	if d.ask.Target != "" && d.ask.Target != target {
+		return d.fallback([]string{d.ask.Target}, nil)
+	}
+	return d.startAt(target, d.job.RunAfter, Verdict{Allowed: true})
+}
+
+// firstTarget is the one asked for, or the first of the kind.
+func (j *Job) firstTarget() string {
+	if j.Target != "" {
+		return j.Target
+	}
+	if len(j.Policy.Targets) == 0 {
+		return ""
+	}
+	return j.Policy.Targets[0]
+}
+
+// startAt starts at target, unless it is too early and nobody asked for now.
+func (d *decider) startAt(target string, notBefore time.Time, v Verdict) Decision {
+	if notBefore.After(d.now) && !d.ask.Now {
+		if !d.job.Deadline.IsZero() && notBefore.After(d.job.Deadline) {
+			notBefore = d.job.Deadline
+		}
+		return Decision{Verb: Wait, Target: target, Until: notBefore}
+	}
+	return Decision{Verb: Start, Target: target, Verdict: v}
+}
+
+// after decides what follows the last attempt, which is not in doubt.
+func (d *decider) after(last *Attempt) Decision {
+	if last.OwnFault {
+		return d.startAt(last.Target, d.notBefore(last), Verdict{Allowed: true, CertificateID: last.CertificateID, WaiverID: last.WaiverID})
+	}
+	if d.spent("") >= d.job.Policy.MaxAttempts {
+		return d.exhausted(last, fmt.Sprintf("%d attempts failed", d.spent("")))
+	}
+	if last.Next == NextNowhere {
+		return d.exhausted(last, "the input was refused")
+	}
+	if d.ask.Target != "" && d.ask.Target != last.Target {
+		return d.fallback([]string{d.ask.Target}, last)
+	}
+	if d.mayRepeat(last) {
+		return d.startAt(last.Target, d.notBefore(last), Verdict{Allowed: true, CertificateID: last.CertificateID, WaiverID: last.WaiverID})
+	}
+	return d.fallback(d.untried(), last)
+}
+
+// mayRepeat says whether the same target may be tried again. Under an effect,
+// what was executed is never retried.
+func (d *decider) mayRepeat(last *Attempt) bool {
+	if last.Next != NextAgain || d.spent(last.Target) >= d.job.Policy.PerTarget {
+		return false
+	}
+	return d.job.Policy.Effect == EffectNone || last.Outcome.Proven()
+}
+
+// spent counts the attempts that a target (or, for "", any) did something to.
+func (d *decider) spent(target string) int {
+	n := 0
+	for i := range d.attempts {
+		if a := &d.attempts[i]; !a.OwnFault && (target == "" || a.Target == target) {
+			n++
+		}
+	}
+	return n
+}
+
+// untried lists the targets not yet tried, in the order of fallback.
+func (d *decider) untried() []string {
+	return slices.DeleteFunc(slices.Clone(d.job.Policy.Targets), func(t string) bool {
+		return slices.ContainsFunc(d.attempts, func(a Attempt) bool { return a.Target == t })
+	})
+}
+
+// fallback starts at the first of targets that the gate lets through. last is
+// nil when nothing was tried yet.
+func (d *decider) fallback(targets []string, last *Attempt) Decision {
+	if len(targets) == 0 || d.job.Policy.Failover == FailoverNever {
+		return d.exhausted(last, "no other target may take over")
+	}
+	if last != nil && d.job.Policy.Effect != EffectNone && !last.Outcome.Proven() {
+		return Decision{
+			Verb: Block, Reason: BlockFailoverUnproven, AttemptID: last.ID,
+			Detail: fmt.Sprintf("attempt %d at %s was executed and failed; a job with effect %s goes on only after proof that nothing happened",
+				last.Number, last.Target, d.job.Policy.Effect),
+		}
+	}
+	var candidates []Candidate
+	for _, t := range targets {
+		v := d.gate(t)
+		if v.Allowed {
+			return d.startAt(t, time.Time{}, v)
+		}
+		candidates = append(candidates, Candidate{Target: t, Reason: v.Reason})
+	}
+	return Decision{
+		Verb: Block, Reason: BlockFailoverNotCertified, Candidates: candidates,
+		Detail: "no target is proven to be able to take over",
+	}
+}
+
+// GateNoCertificate is the gate's reason for a target without a certificate.
+const GateNoCertificate = "no_certificate"
+
+func (d *decider) gate(target string) Verdict {
+	if v, known := d.verdicts[target]; known {
+		return v
+	}
+	if d.job.Policy.Failover == FailoverDeclared {
+		return Verdict{Allowed: true}
+	}
+	return Verdict{Reason: GateNoCertificate}
+}
+
+// exhausted ends a job that has no way on. last is nil when nothing was tried.
+func (d *decider) exhausted(last *Attempt, why string) Decision {
+	if last == nil {
+		return failed(FailureAttemptsExhausted, why)
+	}
+	if r := last.Ruling; r != nil && r.RiskAcknowledged && d.job.Policy.Effect != EffectNone {
+		return Decision{
+			Verb: Block, Reason: BlockTargetsExhaustedUnproven, AttemptID: last.ID,
+			Detail: why + ", and only a person's word says that nothing happened",
+		}
+	}
+	code := FailureAttemptsExhausted
+	switch {
+	case last.Next == NextNowhere:
+		code = FailureRefused
+	case last.Outcome == OutcomeExecutedFailed || last.Outcome == OutcomeContractViolation:
+		code = FailureExecutedFailed
+	}
+	if last.Error != nil {
+		why += "; the last: " + last.Error.Message
+	}
+	return failed(code, why)
+}
+
+func failed(code, message string) Decision {
+	return Decision{Verb: Finish, State: JobFailed, Error: &Failure{Code: code, Message: message}}
+}
+
+// notBefore is when the target of last may be tried again: at the provider's
+// Retry-After, or after a backoff that doubles with every try and is spread by
+// full jitter. The jitter comes from the attempt's id, so that asking twice
+// gives the same answer.
+func (d *decider) notBefore(last *Attempt) time.Time {
+	if !last.RetryAt.IsZero() {
+		return last.RetryAt
+	}
+	if last.OwnFault {
+		return time.Time{} // our own fault keeps no provider busy: at once
+	}
+	b := d.job.Policy.Backoff
+	ceiling := b.Initial
+	for n := d.spent(last.Target); n > 1 && ceiling < b.Max; n-- {
+		ceiling *= 2
+	}
+	ceiling = min(ceiling, b.Max)
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(last.ID))
+	const steps = 1 << 20
+	return last.FinishedAt.Add(time.Duration(float64(ceiling) * float64(h.Sum64()%steps) / steps))
+}

@@ -1,0 +1,140 @@
+package onejob
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// Errors of a [Provider] that prove something. Every other error is doubt.
+var (
+	// ErrNotSent : nothing that the provider could act on left this machine.
+	ErrNotSent = errors.New("not sent")
+	// ErrRefused : the provider said that it did nothing.
+	ErrRefused = errors.New("refused")
+)
+
+// Provider tries work at one target. It is safe for concurrent use.
+type Provider interface {
+	// Call sends req once, as one request on the wire, and waits for the
+	// complete answer. It never retries, never follows a redirect, and must not
+	// let a byte leave after req.SendBy.
+	//
+	// The error says what is proven. Nil: the answer is complete, and its
+	// Outcome says how it ended. [ErrNotSent] or [ErrRefused]: the work was not
+	// done, so another attempt is safe. Any other error, ctx's included, leaves
+	// the attempt unknown. An error may be a [*CallError], which carries the
+	// evidence beside the proof.
+	Call(ctx context.Context, req Request) (Answer, error)
+}
+
+// Request is one attempt's work, as a provider gets it.
+type Request struct {
+	JobID     string
+	AttemptID string
+	Number    int // of the attempt, 1 for the first
+	Kind      string
+	Target    string
+
+	Input    []byte // the caller's own bytes
+	Metadata []byte // a JSON object, or nil
+
+	// ProviderKey is stable per job and target, and changes only after the
+	// provider executed and failed.
+	ProviderKey string
+
+	// SendBy is when the last byte must be out, by the sender's clocks (it
+	// carries a monotonic reading). Zero: no bound.
+	SendBy time.Time
+	// SendWithin bounds how late the kernel may deliver what was written.
+	SendWithin time.Duration
+
+	// Sent is called once when the whole request has been handed to the kernel.
+	// It may be nil and must not block.
+	Sent func()
+}
+
+// Answer is what a provider said, completely.
+type Answer struct {
+	// Outcome is succeeded, executed_failed, result_lost or accepted. Empty
+	// means succeeded.
+	Outcome Outcome
+
+	Body        []byte // byte for byte
+	ContentType string
+	ProviderID  string // with OutcomeAccepted: the provider's own id for the work
+
+	Failure *Failure // with OutcomeExecutedFailed and OutcomeResultLost
+	Next    Next     // with OutcomeExecutedFailed; empty means elsewhere
+	// RetryAfter is how long the provider asks us to wait. Zero: unsaid.
+	RetryAfter time.Duration
+
+	Evidence Evidence
+	Phase    Phase // empty means answered
+
+	CostMicros int64
+	Currency   string // empty: no price was told
+	Usage      json.RawMessage
+}
+
+// CallError is a provider's error with what was seen. It wraps [ErrNotSent] or
+// [ErrRefused] when that is proven, and neither when nothing is.
+type CallError struct {
+	Proof      error // ErrNotSent, ErrRefused or nil
+	Failure    Failure
+	Next       Next
+	RetryAfter time.Duration
+	Phase      Phase
+	Evidence   Evidence
+
+	CostMicros int64
+	Currency   string // empty: no price was told
+	Usage      json.RawMessage
+}
+
+// Error returns what was seen, free of secrets and URLs.
+func (e *CallError) Error() string { return e.Failure.Code + ": " + e.Failure.Message }
+
+// Unwrap returns the proof.
+func (e *CallError) Unwrap() error { return e.Proof }
+
+// Target is one concrete place a job can be tried, as the engine knows it.
+type Target struct {
+	Name     string
+	Provider Provider
+	// Digest addresses the target's configuration by content, secrets left out.
+	Digest string
+	// MaxExecution is the longest it can still be working after its send_by.
+	// Zero: not declared, so that absence never rules an attempt failed.
+	MaxExecution time.Duration
+	// Pulled targets are taken by workers over HTTP; the engine never calls them.
+	Pulled bool
+}
+
+// Optional abilities of a provider, found by type assertion. A provider without
+// one is asked nothing of the kind.
+type (
+	// Prober looks an attempt up at its provider.
+	Prober interface {
+		// Probe asks about one attempt and changes nothing there. Its own
+		// failure resolves nothing.
+		Probe(ctx context.Context, req ProbeRequest) (ProbeAnswer, error)
+	}
+	// Canceller asks a provider to give an attempt up. An acknowledgement is
+	// not an end: the attempt stays in doubt.
+	Canceller interface {
+		Cancel(ctx context.Context, req ProbeRequest) error
+	}
+)
+
+// ProbeRequest names an attempt as its provider may know it.
+type ProbeRequest struct {
+	JobID, AttemptID, ProviderID, ProviderKey string
+}
+
+// ProbeAnswer is what a provider says about an attempt.
+type ProbeAnswer struct {
+	Found  bool
+	Answer Answer // with an Outcome when Found and terminal; OutcomeAccepted while it works
+}

@@ -1,0 +1,88 @@
+package sim
+
+import "slices"
+
+// Fault is one way to misbehave.
+type Fault struct {
+	Name     string   `json:"name"`
+	Argument Argument `json:"argument,omitempty"` // what may follow "name="
+	Executes Executes `json:"executes"`           // when the work is done
+	Short    string   `json:"short"`              // what the client meets
+
+	act    func(*call) // answers, or does not; the work is already done as Executes says
+	reused bool        // fires only on a kept-alive connection that has answered before
+}
+
+// Argument is the sort of value a fault takes. Empty: none.
+type Argument string
+
+// The sorts of arguments. Every argument is optional.
+const (
+	ArgDuration Argument = "duration" // as in "2s" or "150ms", not negative
+	ArgStatus   Argument = "status"   // 200 to 599
+	ArgBytes    Argument = "bytes"    // as in "1000", "64KiB" or "2MiB"; zero is said fault by fault
+)
+
+// Executes says when a fault does the work, if it does.
+type Executes string
+
+// The moments of execution.
+const (
+	ExecutesAtOnce  Executes = "at once"         // before anything is answered
+	ExecutesLate    Executes = "after the delay" // even if the client has left meanwhile
+	ExecutesTwice   Executes = "twice"           // both before anything is answered
+	ExecutesNever   Executes = "never"           //
+	ExecutesIfAsked Executes = "if asked"        // with the modifier "executed", and for every 2xx
+)
+
+// faults is the whole set. A delay not given is one second, a status 500.
+var faults = []Fault{
+	// The answer comes, but not soon, or not now.
+	{"ok", "", ExecutesAtOnce, "a healthy answer", sendAnswer, false},
+	{"late", ArgDuration, ExecutesAtOnce, "a healthy answer after the delay", sendLate, false},
+	{"slow", ArgDuration, ExecutesLate, "a healthy answer after the delay, the work done only then", sendAnswer, false},
+	{"hold", "", ExecutesAtOnce, "a healthy answer once released", sendReleased, false},
+	{"accepted", ArgDuration, ExecutesAtOnce, "202 with an id; a look-up says processing until the delay is over", sendAccepted, false},
+	{"drip", ArgDuration, ExecutesAtOnce, "a healthy answer, one body byte per delay (10ms if not given)", sendDrip, false},
+	{"twice", "", ExecutesTwice, "a healthy answer, the work done two times", sendAnswer, false},
+
+	// No answer at all.
+	{"silent", "", ExecutesAtOnce, "nothing, until the client leaves", sendNothing, false},
+	{"ignore", "", ExecutesNever, "nothing, until the client leaves", sendNothing, false},
+	{"reset", "", ExecutesAtOnce, "a connection reset before any response byte", cutHard, false},
+	{"eof", "", ExecutesAtOnce, "a clean close before any response byte", cutClean, false},
+	{"reset_mid_request", "", ExecutesNever, "a connection reset while the body is still being sent", cutMidRequest, false},
+	{"drop_keepalive", "", ExecutesAtOnce, "a clean close, on a reused connection only; the first request of a connection is answered", cutClean, true},
+	{"stale", "", ExecutesNever, "a connection reset, on a reused connection only; the first request of a connection is answered", cutHard, true},
+	{"continue_only", "", ExecutesAtOnce, "100 Continue, then a close", cutAfterContinue, false},
+	{"cut_status_line", "", ExecutesAtOnce, "half a status line, then a close", cutStatusLine, false},
+
+	// A success whose result cannot be used.
+	{"half", "", ExecutesAtOnce, "200, half of the promised Content-Length, then a close", sendHalf, false},
+	{"close_delimited", "", ExecutesAtOnce, "200 without Content-Length, half of the body, then a close", sendCloseDelimited, false},
+	{"html", "", ExecutesAtOnce, "200 with a text/html page", sendHTML, false},
+	{"empty", "", ExecutesAtOnce, "200 without a body", sendEmpty, false},
+	{"garbage", "", ExecutesAtOnce, "200 with JSON that does not parse", sendGarbage, false},
+	{"huge", ArgBytes, ExecutesAtOnce, "200 with a body of so many bytes, endless if zero", sendHuge, false},
+	{"header_canary", "", ExecutesAtOnce, "a healthy answer whose headers hold the secret-looking Canary", sendCanary, false},
+
+	// The provider says no.
+	{"error_body", "", ExecutesAtOnce, "200 whose body says that it failed", sendAnswer, false},
+	{"status", ArgStatus, ExecutesIfAsked, "this status, its body in the dialect's own shape", sendStatus, false},
+	{"redirect", "", ExecutesNever, "307 to another path; the ledger shows whether it was followed", sendRedirect, false},
+}
+
+// Faults returns the table of faults, in the order in which it is best read.
+func Faults() []Fault { return slices.Clone(faults) }
+
+// faultNamed finds a fault in the table. The empty name is "ok".
+func faultNamed(name string) (Fault, bool) {
+	if name == "" {
+		name = "ok"
+	}
+	i := slices.IndexFunc(faults, func(f Fault) bool { return f.Name == name })
+	if i < 0 {
+		return Fault{}, false
+	}
+	return faults[i], true
+}

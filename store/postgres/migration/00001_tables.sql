@@ -1,0 +1,219 @@
+-- The rows of one job lie in one part: every key, constraint and reference leads
+-- with it, so that the same schema runs hash-partitioned or sharded by it.
+--
+-- A job is two rows. jobs is what was asked for and never changes; job_states is
+-- what became of it, narrow, so that a change rewrites little.
+
+-- +goose Up
+-- +goose StatementBegin
+
+-- The database's clock. Tests put their own in its place.
+CREATE FUNCTION onejob_now() RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT now()';
+
+CREATE TABLE jobs (
+    part                smallint    NOT NULL CHECK (part BETWEEN 0 AND 255),
+    id                  text        NOT NULL,
+    owner               text        NOT NULL CHECK (owner <> ''),
+    key_hash            bytea       NOT NULL,
+    key_prefix          text        NOT NULL,
+    fingerprint         bytea       NOT NULL,
+    fingerprint_version smallint    NOT NULL,
+    create_token        text        NOT NULL,
+    kind                text        NOT NULL,
+    input               bytea       COMPRESSION pglz,
+    target              text        NOT NULL, -- asked for; '' is the kind's first
+    effect              text        NOT NULL CHECK (effect IN ('none', 'idempotent', 'external')),
+    lanes               smallint    NOT NULL CHECK (lanes BETWEEN 1 AND 16),
+    policy              text        NOT NULL, -- JSON, as pinned at creation
+    metadata            bytea,
+    priority            smallint    NOT NULL,
+    supersedes          text        NOT NULL,
+    trace               text        NOT NULL,
+    created_at          timestamptz NOT NULL,
+    deadline            timestamptz,
+    purged_at           timestamptz,
+    PRIMARY KEY (part, id),
+    -- The double click: one owner's key is one job, for ever.
+    CONSTRAINT jobs_one_per_key UNIQUE (part, owner, key_hash),
+    -- What attempts carry lanes from.
+    CONSTRAINT jobs_lanes UNIQUE (part, id, lanes),
+    -- Nobody can open a racing lane on a charge.
+    CONSTRAINT jobs_race_without_effect CHECK (lanes = 1 OR effect = 'none'),
+    CONSTRAINT jobs_input_until_purged CHECK ((input IS NULL) = (purged_at IS NOT NULL))
+);
+ALTER TABLE jobs ALTER COLUMN input SET STORAGE EXTERNAL;
+
+CREATE TABLE job_states (
+    part                smallint    NOT NULL,
+    job_id              text        NOT NULL,
+    state               text        NOT NULL CHECK (state IN ('queued', 'running', 'blocked', 'succeeded', 'failed', 'cancelled')),
+    version             bigint      NOT NULL DEFAULT 1,
+    revision            bigint      NOT NULL DEFAULT 1,
+    attempts_made       integer     NOT NULL DEFAULT 0,
+    priority            smallint    NOT NULL,
+    run_after           timestamptz NOT NULL,
+    next_target         text        NOT NULL, -- '' when none is next
+    completed_by        text,
+    blocked             text,                 -- JSON, with state blocked
+    blocked_reason      text,
+    error_code          text,
+    error               text,
+    cancel_requested_at timestamptz,
+    superseded_by       text,
+    finished_at         timestamptz,
+    unblocked_at        timestamptz,
+    replays             integer     NOT NULL DEFAULT 0,
+    PRIMARY KEY (part, job_id),
+    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id),
+    CONSTRAINT job_states_winner     CHECK ((state = 'succeeded') = (completed_by IS NOT NULL)),
+    CONSTRAINT job_states_finished   CHECK ((state IN ('succeeded', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
+    CONSTRAINT job_states_blocked    CHECK ((state = 'blocked') = (blocked IS NOT NULL AND blocked_reason IS NOT NULL)),
+    CONSTRAINT job_states_failed     CHECK ((state = 'failed') = (error_code IS NOT NULL)),
+    CONSTRAINT job_states_cancelled  CHECK (state <> 'cancelled' OR cancel_requested_at IS NOT NULL)
+) WITH (fillfactor = 70);
+
+CREATE TABLE attempts (
+    part                smallint    NOT NULL,
+    job_id              text        NOT NULL,
+    number              integer     NOT NULL CHECK (number >= 1),
+    id                  text        NOT NULL,
+    lane                smallint    NOT NULL CHECK (lane >= 0),
+    lanes               smallint    NOT NULL,
+    target              text        NOT NULL,
+    target_digest       text        NOT NULL,
+    state               text        NOT NULL CHECK (state IN ('starting', 'running', 'unknown', 'succeeded', 'discarded', 'failed', 'cancelled')),
+    claim_token         text        NOT NULL CHECK (claim_token <> ''),
+    worker              text        NOT NULL,
+    lease_expires_at    timestamptz NOT NULL,
+    send_by             timestamptz,
+    quarantine_until    timestamptz,
+    job_version         bigint      NOT NULL,
+    provider_key        text        NOT NULL,
+    provider_id         text,
+    request_key_hash    bytea,
+    request_fingerprint bytea,
+    certificate_id      text,
+    waiver_id           text,
+    phase               text        NOT NULL CHECK (phase IN ('not_sent', 'partly_sent', 'sent', 'answered')),
+    outcome             text        CHECK (outcome IN ('not_executed', 'refused', 'executed_failed', 'contract_violation', 'succeeded', 'accepted', 'unknown', 'result_lost', 'cancelled')),
+    next                text        CHECK (next IN ('again', 'elsewhere', 'nowhere')),
+    own_fault           boolean     NOT NULL DEFAULT false,
+    evidence            text        NOT NULL DEFAULT '{}', -- JSON
+    error_code          text,
+    error               text,
+    retry_at            timestamptz,
+    ruling              text,                 -- JSON
+    result              bytea,
+    result_type         text,
+    result_lost         boolean     NOT NULL DEFAULT false,
+    discarded           text,                 -- JSON, with state discarded
+    cost_micros         bigint      NOT NULL DEFAULT 0,
+    currency            text        NOT NULL DEFAULT '',
+    usage               text,                 -- JSON
+    started_at          timestamptz NOT NULL,
+    marked_at           timestamptz,
+    finished_at         timestamptz,
+    PRIMARY KEY (part, job_id, number),
+    CONSTRAINT attempts_id UNIQUE (part, id),
+    -- A job's lanes cannot be exceeded by an attempt that says otherwise.
+    FOREIGN KEY (part, job_id, lanes) REFERENCES jobs (part, id, lanes),
+    CONSTRAINT attempts_lane         CHECK (lane < lanes),
+    CONSTRAINT attempts_marked       CHECK (state <> 'running' OR (marked_at IS NOT NULL AND send_by IS NOT NULL)),
+    CONSTRAINT attempts_never_marked CHECK (state <> 'starting' OR (marked_at IS NULL AND send_by IS NULL)),
+    CONSTRAINT attempts_finished     CHECK ((state IN ('starting', 'running', 'unknown')) = (finished_at IS NULL)),
+    CONSTRAINT attempts_outcome      CHECK (state IN ('starting', 'running') OR outcome IS NOT NULL),
+    CONSTRAINT attempts_discarded    CHECK ((state = 'discarded') = (discarded IS NOT NULL))
+) WITH (fillfactor = 70);
+ALTER TABLE attempts ALTER COLUMN result SET STORAGE EXTERNAL;
+
+-- The guard: at most one attempt of a job and lane is in doubt.
+CREATE UNIQUE INDEX attempts_in_doubt ON attempts (part, job_id, lane)
+    WHERE state IN ('starting', 'running', 'unknown');
+
+-- The fallback button clicked twice is one attempt.
+CREATE UNIQUE INDEX attempts_one_per_request ON attempts (part, job_id, request_key_hash)
+    WHERE request_key_hash IS NOT NULL;
+
+-- Live states only: history does not slow them.
+CREATE INDEX attempts_leases ON attempts (lease_expires_at) WHERE state IN ('starting', 'running');
+CREATE INDEX attempts_unknown ON attempts (started_at DESC, id DESC) WHERE state = 'unknown';
+CREATE INDEX job_states_due ON job_states (priority DESC, run_after) WHERE state = 'queued';
+CREATE INDEX job_states_blocked ON job_states (part, job_id) WHERE state = 'blocked';
+CREATE INDEX jobs_by_owner ON jobs (owner, created_at DESC, id DESC);
+CREATE INDEX job_states_old ON job_states (finished_at) WHERE finished_at IS NOT NULL;
+
+-- What rows cannot tell.
+CREATE TABLE events (
+    part       smallint    NOT NULL,
+    job_id     text        NOT NULL,
+    id         bigint      GENERATED ALWAYS AS IDENTITY,
+    attempt_id text        NOT NULL DEFAULT '',
+    kind       text        NOT NULL,
+    at         timestamptz NOT NULL,
+    actor      text        NOT NULL DEFAULT '',
+    detail     text        NOT NULL DEFAULT '',
+    closed_at  timestamptz, -- of an incident
+    PRIMARY KEY (part, job_id, id),
+    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id)
+);
+CREATE INDEX events_open_incidents ON events (part, job_id)
+    WHERE kind IN ('duplicate_effect', 'effect_after_close') AND closed_at IS NULL;
+
+CREATE TABLE api_keys (
+    id         text        PRIMARY KEY,
+    owner      text        NOT NULL CHECK (owner <> ''),
+    role       text        NOT NULL CHECK (role IN ('viewer', 'submitter', 'operator', 'admin')),
+    act_as     boolean     NOT NULL,
+    hash       bytea       NOT NULL, -- of the secret, which is stored nowhere
+    created_at timestamptz NOT NULL,
+    revoked_at timestamptz
+);
+
+-- What was asked for never changes. The one change permitted is emptying the
+-- payload while saying when.
+CREATE FUNCTION onejob_jobs_immutable() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF ROW(NEW.part, NEW.id, NEW.owner, NEW.key_hash, NEW.fingerprint, NEW.fingerprint_version, NEW.effect, NEW.lanes, NEW.created_at)
+       IS DISTINCT FROM
+       ROW(OLD.part, OLD.id, OLD.owner, OLD.key_hash, OLD.fingerprint, OLD.fingerprint_version, OLD.effect, OLD.lanes, OLD.created_at)
+       OR NEW.purged_at IS NULL
+       OR NEW.input IS NOT NULL
+    THEN
+        RAISE EXCEPTION 'job % is immutable', OLD.id USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER jobs_immutable BEFORE UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION onejob_jobs_immutable();
+
+CREATE FUNCTION onejob_jobs_kept() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'job % is kept: its key answers for ever', OLD.id USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+CREATE TRIGGER jobs_kept BEFORE DELETE ON jobs FOR EACH ROW EXECUTE FUNCTION onejob_jobs_kept();
+
+-- A terminal state is final, and a taken slot is never taken again.
+CREATE FUNCTION onejob_states_final() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF OLD.state IN ('succeeded', 'failed', 'cancelled')
+       AND ROW(NEW.state, NEW.completed_by, NEW.finished_at) IS DISTINCT FROM ROW(OLD.state, OLD.completed_by, OLD.finished_at)
+    THEN
+        RAISE EXCEPTION 'job % is %, which is final', OLD.job_id, OLD.state USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER job_states_final BEFORE UPDATE ON job_states FOR EACH ROW EXECUTE FUNCTION onejob_states_final();
+
+-- A claim's token, its job and its target are set once.
+CREATE FUNCTION onejob_attempts_fixed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF ROW(NEW.part, NEW.job_id, NEW.number, NEW.id, NEW.lane, NEW.lanes, NEW.target, NEW.claim_token, NEW.provider_key)
+       IS DISTINCT FROM
+       ROW(OLD.part, OLD.job_id, OLD.number, OLD.id, OLD.lane, OLD.lanes, OLD.target, OLD.claim_token, OLD.provider_key)
+    THEN
+        RAISE EXCEPTION 'attempt % cannot change what it is', OLD.id USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER attempts_fixed BEFORE UPDATE ON attempts FOR EACH ROW EXECUTE FUNCTION onejob_attempts_fixed();
+
+-- +goose StatementEnd
