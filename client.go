@@ -1,0 +1,426 @@
+package onejob
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Client records intents and asks about them. It executes nothing: an engine on
+// the same store does. It is safe for concurrent use.
+type Client struct {
+	store Store
+	opts  Options
+}
+
+// New returns a client of store. It returns [CodeInvalidArgument] with all that
+// is wrong with opts at once.
+func New(store Store, opts Options) (*Client, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Client{store: store, opts: opts}, nil
+}
+
+// SubmitParams is one intent. Owner, Key, Kind and Input are required.
+type SubmitParams struct {
+	Owner string
+	Key   string // idempotency key, 1 to 255 printable ASCII characters, unique per owner for ever
+	Kind  string
+	Input []byte // one JSON value; the provider gets these bytes
+
+	Target     string    // one of the kind's targets; empty: the first
+	Metadata   []byte    // a JSON object; not part of the intent
+	Priority   int       // -100 to 100, higher first; not part of the intent
+	RunAfter   time.Time // zero: now
+	Deadline   time.Time // no attempt starts after it; zero: what the kind says
+	Supersedes string    // id of a terminal job of the same owner that this one replaces
+	Trace      string    // a W3C traceparent; not part of the intent
+}
+
+// SubmitResult is the job of one intent as it is now, or why there is none.
+type SubmitResult struct {
+	Job *Job
+	// Existed says that the key had been used before, with the same intent.
+	Existed bool
+	Err     error
+}
+
+// Submit records the intent p and returns its job. It is safe to repeat: a
+// second call with the same owner, key and intent returns the same job as it is
+// then, with existed true, and starts nothing.
+//
+// Submit returns [ErrKeyConflict] if the key was used with another intent, in
+// whatever state that job is, and [ErrKeyExpired] once its payload is gone. An
+// existing job answers ahead of every complaint about kind, target or quota.
+// [CodeInvalidJob], [CodePayloadNotCanonical], [CodePayloadTooLarge] and the
+// refusals of Options.AdmitFunc leave the key free.
+//
+// After [ErrStoreUnavailable], or when ctx ends first, the job may or may not
+// have been recorded; repeat the call with the same key to find out.
+func (c *Client) Submit(ctx context.Context, p SubmitParams) (job *Job, existed bool, err error) {
+	r := c.SubmitBatch(ctx, []SubmitParams{p})[0]
+	return r.Job, r.Existed, r.Err
+}
+
+// SubmitBatch records many intents, each judged by itself as [Client.Submit]
+// does. Of two with the same owner and key the first wins.
+func (c *Client) SubmitBatch(ctx context.Context, params []SubmitParams) []SubmitResult {
+	results := make([]SubmitResult, len(params))
+	b := c.prepareBatch(ctx, params, results, c.opts.Starter)
+	if len(b.rows) == 0 {
+		return results
+	}
+	created, err := c.create(ctx, b.rows)
+	if err != nil {
+		b.release(c.opts.Starter)
+		err = Unavailable(err)
+		for _, i := range b.index {
+			results[i].Err = err
+		}
+		return results
+	}
+	for n, i := range b.index {
+		results[i] = SubmitResult{Job: created[n].Job, Existed: created[n].Existed, Err: created[n].Err}
+		c.begin(&b.rows[n], &created[n])
+	}
+	return results
+}
+
+// create asks twice when the store does not confirm: the token tells whether the
+// first time was committed after all.
+func (c *Client) create(ctx context.Context, rows []JobCreateParams) ([]JobCreateResult, error) {
+	created, err := c.store.JobCreate(ctx, rows)
+	if err == nil || ctx.Err() != nil {
+		return created, err
+	}
+	for i := range rows { // a start that was committed is in doubt now; do not ask for it again
+		if rows[i].Start != nil {
+			rows[i].Start = nil
+			c.opts.Starter.Release()
+		}
+	}
+	return c.store.JobCreate(ctx, rows)
+}
+
+// begin hands a job that was just created to whoever tries it.
+func (c *Client) begin(row *JobCreateParams, r *JobCreateResult) {
+	switch {
+	case r.Started != nil:
+		c.opts.Starter.Dispatch(*r.Started)
+		return
+	case row.Start != nil:
+		c.opts.Starter.Release()
+	}
+	if r.Err == nil && !r.Existed {
+		c.opts.Signals.WorkReady()
+	}
+}
+
+// batch is what of a caller's batch reaches the store, and which of its results
+// each row answers.
+type batch struct {
+	rows  []JobCreateParams
+	index []int
+}
+
+func (b *batch) release(s Starter) {
+	for i := range b.rows {
+		if b.rows[i].Start != nil {
+			s.Release()
+		}
+	}
+}
+
+func (c *Client) prepareBatch(ctx context.Context, params []SubmitParams, results []SubmitResult, s Starter) batch {
+	var b batch
+	for i := range params {
+		row, err := c.prepare(ctx, &params[i])
+		if err != nil {
+			results[i].Err = err
+			continue
+		}
+		if s != nil && row.Refuse == nil && row.RunAfter.IsZero() {
+			target := row.Target
+			if target == "" {
+				target = row.Policy.Targets[0]
+			}
+			if start, ok := s.Reserve(target); ok {
+				row.Start = &start
+			}
+		}
+		b.rows, b.index = append(b.rows, row), append(b.index, i)
+	}
+	return b
+}
+
+// prepare checks an intent in the documented order: what is malformed is refused
+// here; what only guards the insert becomes Refuse, so that an existing job
+// answers ahead of it.
+func (c *Client) prepare(ctx context.Context, p *SubmitParams) (JobCreateParams, error) {
+	if p.Owner == "" {
+		return JobCreateParams{}, &Error{Code: CodeInvalidArgument, Message: "Owner is empty"}
+	}
+	if len(p.Input) > c.opts.MaxInputBytes {
+		return JobCreateParams{}, &Error{Code: CodePayloadTooLarge, Message: fmt.Sprintf("the input has %d bytes; at most %d are allowed", len(p.Input), c.opts.MaxInputBytes)}
+	}
+	key, err := ParseKey(p.Key)
+	if err != nil {
+		return JobCreateParams{}, err
+	}
+	canonical, err := Canonical(p.Input)
+	if err != nil {
+		return JobCreateParams{}, err
+	}
+	if len(p.Metadata) > 0 {
+		if _, err := Canonical(p.Metadata); err != nil {
+			return JobCreateParams{}, err
+		}
+	}
+	in := intent{
+		kind: p.Kind, target: p.Target, supersedes: p.Supersedes,
+		canonicalInput: canonical, runAfter: p.RunAfter, deadline: p.Deadline,
+	}
+	fingerprint, err := in.fingerprint(c.opts.Secret, FingerprintVersion)
+	if err != nil {
+		return JobCreateParams{}, err
+	}
+	part := PartOf(p.Owner, key)
+	kind, refuse := c.admit(ctx, p)
+	return JobCreateParams{
+		ID: NewJobID(part, c.opts.NowFunc()), Owner: p.Owner, Part: part,
+		KeyHash: HashKey(key), KeyPrefix: keyPrefix(key),
+		Fingerprint: fingerprint, FingerprintVersion: FingerprintVersion,
+		FingerprintFunc: func(version int) ([]byte, error) { return in.fingerprint(c.opts.Secret, version) },
+		Token:           NewToken(),
+		Kind:            p.Kind, Input: p.Input, Target: p.Target, Policy: kind.Policy,
+		Metadata: p.Metadata, Priority: p.Priority, Supersedes: p.Supersedes, Trace: p.Trace,
+		RunAfter: p.RunAfter, Deadline: p.Deadline,
+		Refuse: refuse,
+	}, nil
+}
+
+// admit finds the kind and says why a new job of it would be refused.
+func (c *Client) admit(ctx context.Context, p *SubmitParams) (Kind, *Error) {
+	kind, known := c.opts.Kinds[p.Kind]
+	if !known {
+		return kind, &Error{Code: CodeInvalidJob, Message: fmt.Sprintf("there is no kind %q; %s", p.Kind, c.kindNames())}
+	}
+	if p.Target != "" && !slices.Contains(kind.Policy.Targets, p.Target) {
+		return kind, &Error{Code: CodeInvalidJob, Message: fmt.Sprintf("kind %q has no target %q; it has %s", p.Kind, p.Target, list(kind.Policy.Targets))}
+	}
+	if p.Priority < -100 || p.Priority > 100 {
+		return kind, &Error{Code: CodeInvalidJob, Message: "priority is not between -100 and 100"}
+	}
+	if kind.CheckFunc != nil {
+		if err := kind.CheckFunc(p.Input); err != nil {
+			return kind, &Error{Code: CodeInvalidJob, Message: "the input does not fit the kind: " + err.Error(), Err: err}
+		}
+	}
+	if c.opts.AdmitFunc != nil {
+		return kind, c.opts.AdmitFunc(ctx, p.Owner, len(p.Input))
+	}
+	return kind, nil
+}
+
+// InTx is a client inside a transaction of the caller's.
+type InTx struct {
+	client *Client
+	tx     JobCreator
+}
+
+// In returns a client that submits inside a caller's own transaction: see
+// postgres.Tx and sqlite.Tx.
+func (c *Client) In(tx JobCreator) InTx { return InTx{client: c, tx: tx} }
+
+// Submit records the intent p in the caller's transaction: the job exists
+// exactly if that commits, and a rollback forgets it. The answer is provisional
+// until then. It starts nothing and waits for no other caller; an engine finds
+// the job after the commit. The errors are those of [Client.Submit]; after any
+// error of the store the transaction is to be rolled back and may be repeated.
+func (t InTx) Submit(ctx context.Context, p SubmitParams) (job *Job, existed bool, err error) {
+	row, err := t.client.prepare(ctx, &p)
+	if err != nil {
+		return nil, false, err
+	}
+	created, err := t.tx.JobCreate(ctx, []JobCreateParams{row})
+	if err != nil {
+		return nil, false, Unavailable(err)
+	}
+	return created[0].Job, created[0].Existed, created[0].Err
+}
+
+// Get returns a job with its attempts and, once it has one, its result. An empty
+// owner may see every job; for anybody else another owner's job is [ErrNotFound].
+func (c *Client) Get(ctx context.Context, owner, id string) (*Job, error) {
+	return one(c.store.JobGet(ctx, []JobGetParams{{ID: id, Owner: owner}}))
+}
+
+// Watch waits until the job's revision is above after, and returns it as it is
+// then. When ctx ends first it returns the job as it is, without an error.
+func (c *Client) Watch(ctx context.Context, owner, id string, after int64) (*Job, error) {
+	return c.WatchUntil(ctx, owner, id, func(j *Job) bool { return j.Revision > after })
+}
+
+// WatchUntil waits until enough says so of the job, or ctx ends, and returns the
+// job as it is then. Changes in other processes are seen within Options.PollInterval.
+func (c *Client) WatchUntil(ctx context.Context, owner, id string, enough func(*Job) bool) (*Job, error) {
+	changed, stop := c.opts.Signals.WatchJob(id)
+	defer stop()
+	poll := time.NewTicker(c.opts.PollInterval)
+	defer poll.Stop()
+	for {
+		job, err := c.Get(context.WithoutCancel(ctx), owner, id)
+		if err != nil || enough(job) || ctx.Err() != nil {
+			return job, err
+		}
+		select {
+		case <-changed:
+		case <-poll.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// List returns one page of jobs, newest first, without inputs and results. An
+// empty Owner lists everybody's.
+func (c *Client) List(ctx context.Context, p JobListParams) (JobPage, error) {
+	page, err := c.store.JobList(ctx, p)
+	return page, Unavailable(err)
+}
+
+// Cancel asks for a job to be given up. It forbids new attempts; an attempt in
+// doubt ends by itself, and if it succeeds after all, so does the job. With
+// nothing in doubt the job is cancelled at once. It is safe to repeat.
+func (c *Client) Cancel(ctx context.Context, p JobCancelParams) (*Job, error) {
+	job, err := one(c.store.JobCancel(ctx, []JobCancelParams{p}))
+	c.changed(job)
+	return job, err
+}
+
+// Unblock lets a job go on that needs an operator or is parked. It returns
+// [ErrAttemptUnresolved] while something is in doubt.
+func (c *Client) Unblock(ctx context.Context, p JobUnblockParams) (*Job, error) {
+	job, err := one(c.store.JobUnblock(ctx, []JobUnblockParams{p}))
+	c.changed(job)
+	return job, err
+}
+
+// StartAttemptParams is one press of the fallback button.
+type StartAttemptParams struct {
+	JobID  string
+	Owner  string // empty: any
+	Actor  string
+	Key    string // of this press; a repeat answers the same attempt
+	Target string // empty: the next in order
+
+	IfRevision *int64
+}
+
+// StartAttempt starts one more attempt of a job because somebody asked. It goes
+// by the same rules as the job itself, but does not wait out a backoff. It
+// returns [ErrAttemptUnresolved] while an attempt is in doubt,
+// [CodeFailoverNotCertified] with the candidates when no target may take over,
+// and [ErrJobTerminal]. A refused press takes no key.
+func (c *Client) StartAttempt(ctx context.Context, p StartAttemptParams) (attempt Attempt, existed bool, err error) {
+	key, err := ParseKey(p.Key)
+	if err != nil {
+		return Attempt{}, false, err
+	}
+	start, reserved := StartParams{}, false
+	if c.opts.Starter != nil {
+		if start, reserved = c.opts.Starter.Reserve(""); !reserved {
+			return Attempt{}, false, &Error{Code: CodeOverloaded, Message: "every slot is taken; ask again with the same key", RetryAfter: time.Second}
+		}
+	}
+	results, err := c.store.AttemptStart(ctx, []AttemptStartParams{{
+		JobID: p.JobID, Owner: p.Owner, Actor: p.Actor, Target: p.Target, IfRevision: p.IfRevision,
+		RequestKeyHash: HashKey(key), RequestFingerprint: c.fingerprintRequest(p),
+		StartParams: start,
+	}})
+	if err == nil {
+		err = results[0].Err
+	}
+	dispatched := err == nil && !results[0].Existed && reserved
+	if dispatched {
+		c.opts.Starter.Dispatch(*results[0].Claimed)
+	} else if reserved {
+		c.opts.Starter.Release()
+	}
+	if err != nil {
+		return Attempt{}, false, Unavailable(err)
+	}
+	c.opts.Signals.JobChanged(p.JobID)
+	return results[0].Claimed.Attempt, results[0].Existed, nil
+}
+
+func (c *Client) fingerprintRequest(p StartAttemptParams) []byte {
+	mac := hmac.New(sha256.New, c.opts.Secret)
+	_, _ = fmt.Fprintf(mac, `{"job":%s,"operation":"attempt","target":%s,"v":1}`, quote(p.JobID), quote(p.Target))
+	return mac.Sum(nil)
+}
+
+// Attempts returns one page of attempts: of one job oldest first, otherwise by
+// state newest first.
+func (c *Client) Attempts(ctx context.Context, p AttemptListParams) (AttemptPage, error) {
+	page, err := c.store.AttemptList(ctx, p)
+	return page, Unavailable(err)
+}
+
+// Attempt returns one attempt with its own answer, or [ErrNotFound].
+func (c *Client) Attempt(ctx context.Context, owner, id string) (Attempt, error) {
+	page, err := c.store.AttemptList(ctx, AttemptListParams{ID: id, Owner: owner, Limit: 1, WithResult: true})
+	if err != nil {
+		return Attempt{}, Unavailable(err)
+	}
+	if len(page.Attempts) == 0 {
+		return Attempt{}, ErrorOfNoAttempt(id)
+	}
+	return page.Attempts[0], nil
+}
+
+// Resolve settles an unknown attempt by a person's ruling. A success needs its
+// result; a failure needs the end of quarantine and what it proves. The job then
+// goes on by itself. Of two people at once one is answered [CodeAttemptTerminal].
+func (c *Client) Resolve(ctx context.Context, p AttemptResolveParams) (*Attempt, *Job, error) {
+	results, err := c.store.AttemptResolve(ctx, []AttemptResolveParams{p})
+	if err != nil {
+		return nil, nil, Unavailable(err)
+	}
+	c.changed(results[0].Job)
+	return results[0].Attempt, results[0].Job, results[0].Err
+}
+
+// Stats counts what is live in the store.
+func (c *Client) Stats(ctx context.Context) (Stats, error) {
+	stats, err := c.store.Stats(ctx)
+	return stats, Unavailable(err)
+}
+
+// Check reports whether the store can be written to.
+func (c *Client) Check(ctx context.Context) error { return Unavailable(c.store.Check(ctx)) }
+
+// MaxInputBytes is the largest input that [Client.Submit] takes.
+func (c *Client) MaxInputBytes() int { return c.opts.MaxInputBytes }
+
+// changed tells watchers and the engine about a job that a person moved.
+func (c *Client) changed(job *Job) {
+	if job == nil {
+		return
+	}
+	c.opts.Signals.JobChanged(job.ID)
+	if job.State == JobQueued {
+		c.opts.Signals.WorkReady()
+	}
+}
+
+func one(results []JobResult, err error) (*Job, error) {
+	if err != nil {
+		return nil, Unavailable(err)
+	}
+	return results[0].Job, results[0].Err
+}
