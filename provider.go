@@ -37,6 +37,10 @@ type Request struct {
 	Kind      string
 	Target    string
 
+	// Effect is what a duplicate of this work would cost: what some answers
+	// prove depends on it. Empty counts as [EffectExternal].
+	Effect Effect
+
 	Input    []byte // the caller's own bytes
 	Metadata []byte // a JSON object, or nil
 
