@@ -111,6 +111,7 @@ func (c *Client) create(ctx context.Context, rows []JobCreateParams) ([]JobCreat
 func (c *Client) begin(row *JobCreateParams, r *JobCreateResult) {
 	switch {
 	case r.Started != nil:
+		r.Started.Since = row.Start.Since
 		c.opts.Starter.Dispatch(*r.Started)
 		return
 	case row.Start != nil:

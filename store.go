@@ -139,6 +139,9 @@ type StartParams struct {
 	Worker  string
 	Lease   time.Duration
 	Targets map[string]TargetPins // the targets this worker can call
+	// Since is the claimer's own clock, read before it asked: what it may send, it
+	// may send until Since plus the policy's SendWithin. The store ignores it.
+	Since time.Time
 }
 
 // TargetPins is what an attempt records of its target when it is marked.
@@ -244,6 +247,9 @@ type AttemptClaimResult struct {
 type Claimed struct {
 	Job     *Job
 	Attempt Attempt
+	// Since is [StartParams.Since] of an attempt that came marked. The store
+	// leaves it zero.
+	Since time.Time
 }
 
 // AttemptStartParams asks for one more attempt.

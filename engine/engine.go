@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/onejob-dev/onejob"
 )
@@ -29,9 +30,9 @@ type Engine struct {
 	start   onejob.StartParams
 
 	slots   slots
-	leases  leases
+	held    held
 	linger  lingering
-	working sync.WaitGroup // attempts under way
+	working tally
 
 	// hard ends the calls that the drain did not outlive.
 	hard     context.Context
@@ -46,28 +47,66 @@ func New(store onejob.Store, targets []onejob.Target, opts Options) (*Engine, er
 		return nil, err
 	}
 	e := &Engine{store: store, opts: opts, targets: map[string]onejob.Target{}}
+	if err := e.addTargets(targets); err != nil {
+		return nil, &onejob.Error{Code: onejob.CodeInvalidArgument, Message: err.Error(), Err: err}
+	}
 	pins := map[string]onejob.TargetPins{}
+	for name, t := range e.targets {
+		pins[name] = onejob.TargetPins{Digest: t.Digest, MaxExecution: t.MaxExecution}
+	}
+	e.start = onejob.StartParams{Worker: opts.Worker, Lease: opts.Lease, Targets: pins}
+	e.slots = newSlots(opts.Slots)
+	e.linger.most = opts.Lingering
+	e.hard, e.hardStop = context.WithCancel(context.Background())
+	return e, nil
+}
+
+func (e *Engine) addTargets(targets []onejob.Target) error {
 	var errs []error
 	for _, t := range targets {
-		switch _, twice := e.targets[t.Name]; {
+		_, twice := e.targets[t.Name]
+		switch {
 		case t.Name == "":
 			errs = append(errs, errors.New("a target has no name"))
 		case twice:
 			errs = append(errs, fmt.Errorf("target %q is there twice", t.Name))
-		case t.Pulled:
-			continue
+		case t.Pulled: // workers take its attempts
 		case t.Provider == nil:
 			errs = append(errs, fmt.Errorf("target %q has no provider", t.Name))
+		default:
+			e.targets[t.Name] = t
 		}
-		e.targets[t.Name] = t
-		pins[t.Name] = onejob.TargetPins{Digest: t.Digest, MaxExecution: t.MaxExecution}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, &onejob.Error{Code: onejob.CodeInvalidArgument, Message: err.Error(), Err: err}
+	return errors.Join(errs...)
+}
+
+// settleTime is how long calls that were cut off get to record what they know.
+const settleTime = 5 * time.Second
+
+// Run works until ctx ends, then drains: it claims nothing more, waits up to
+// Options.Drain for the attempts under way, and cuts the rest off. A call that
+// was cut off after its request had left is unknown, as is one that could not be
+// recorded. Run may be called once.
+func (e *Engine) Run(ctx context.Context) error {
+	defer e.hardStop()
+	var loops sync.WaitGroup
+	for _, loop := range []func(context.Context){e.claimLoop, e.sweepLoop, e.decideLoop, e.purgeLoop} {
+		loops.Go(func() { loop(ctx) })
 	}
-	e.start = onejob.StartParams{Worker: opts.Worker, Lease: opts.Lease, Targets: pins}
-	e.slots.free = opts.Slots
-	e.linger.most = opts.Lingering
-	e.hard, e.hardStop = context.WithCancel(context.Background())
-	return e, nil
+	renewing, stopRenewing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopRenewing()
+	go e.renewLoop(renewing)
+
+	<-ctx.Done()
+	e.slots.close()
+	loops.Wait()
+	if e.working.wait(e.opts.Drain) {
+		return nil
+	}
+	e.opts.Logger.Warn("drain ended with attempts under way; cutting them off", "drain", e.opts.Drain)
+	e.hardStop()
+	if !e.working.wait(settleTime) {
+		e.opts.Logger.Error("attempts were left to their leases")
+	}
+	return nil
 }

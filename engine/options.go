@@ -55,7 +55,6 @@ type Observer interface {
 	AttemptEnded(target string, outcome onejob.Outcome, took time.Duration)
 	RaceLost(target string)
 	Incident(kind onejob.EventKind)
-	Blocked(reason onejob.BlockReason)
 	Swept(attempts int)
 }
 
@@ -116,5 +115,4 @@ func (nobody) AttemptStarted(string)                              {}
 func (nobody) AttemptEnded(string, onejob.Outcome, time.Duration) {}
 func (nobody) RaceLost(string)                                    {}
 func (nobody) Incident(onejob.EventKind)                          {}
-func (nobody) Blocked(onejob.BlockReason)                         {}
 func (nobody) Swept(int)                                          {}

@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// held are the attempts whose leases this engine renews.
+type held struct {
+	mu     sync.Mutex
+	trials map[*trial]struct{}
+}
+
+func (h *held) add(t *trial) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.trials == nil {
+		h.trials = map[*trial]struct{}{}
+	}
+	h.trials[t] = struct{}{}
+}
+
+func (h *held) drop(t *trial) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.trials, t)
+}
+
+func (h *held) renewals(lease time.Duration) []onejob.AttemptRenewParams {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	params := make([]onejob.AttemptRenewParams, 0, len(h.trials))
+	for t := range h.trials {
+		// The token is set once; everything else of the attempt belongs to its goroutine.
+		params = append(params, onejob.AttemptRenewParams{Ref: t.ref, ClaimToken: t.token, Lease: lease})
+	}
+	return params
+}
+
+// renewLoop renews every lease at a third of its length. A renewal that fails
+// changes nothing here: if the lease ends meanwhile the attempt becomes unknown,
+// and its answer, when it comes, settles it under the same token.
+func (e *Engine) renewLoop(ctx context.Context) {
+	every(ctx, e.opts.Lease/3, func() {
+		params := e.held.renewals(e.opts.Lease)
+		if len(params) == 0 {
+			return
+		}
+		bounded, cancel := context.WithTimeout(ctx, e.opts.Lease/3)
+		defer cancel()
+		if _, err := e.store.AttemptRenew(bounded, params); err != nil && ctx.Err() == nil {
+			e.opts.Logger.Warn("leases not renewed", "attempts", len(params), "err", err)
+		}
+	})
+}
+
+// every calls do at about the given interval until ctx ends.
+func every(ctx context.Context, interval time.Duration, do func()) {
+	timer := time.NewTimer(jitter(interval))
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		do()
+		timer.Reset(jitter(interval))
+	}
+}
+
+// lingering are the calls that are kept open for a late answer, bounded: the one
+// that lingers longest hangs up for a new one.
+type lingering struct {
+	mu    sync.Mutex
+	most  int
+	calls []*lingerer // in the order they came
+}
+
+type lingerer struct{ hangUp func() }
+
+// enter adds a call; leave must be called once, when it ended.
+func (l *lingering) enter(hangUp func()) (leave func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.calls) >= l.most {
+		l.calls[0].hangUp()
+		l.calls = l.calls[1:]
+	}
+	call := &lingerer{hangUp}
+	l.calls = append(l.calls, call)
+	return func() { l.leave(call) }
+}
+
+func (l *lingering) leave(call *lingerer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, c := range l.calls {
+		if c == call {
+			l.calls = append(l.calls[:i], l.calls[i+1:]...)
+			return
+		}
+	}
+}

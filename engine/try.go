@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// try is the life of one attempt in this process: marked, called once, settled.
+func (e *Engine) try(c onejob.Claimed) {
+	slot := &oneSlot{slots: &e.slots}
+	defer slot.give()
+	t := &trial{
+		Claimed: c, target: e.targets[c.Attempt.Target],
+		ref: refOf(&c.Attempt), token: c.Attempt.ClaimToken, began: time.Now(),
+	}
+	e.held.add(t)
+	defer e.held.drop(t)
+	if !e.mark(t) {
+		return
+	}
+	e.opts.Observer.AttemptStarted(t.target.Name)
+	e.call(t, slot)
+}
+
+// trial is one attempt under way.
+type trial struct {
+	onejob.Claimed
+	target onejob.Target
+	ref    onejob.AttemptRef
+	token  string // the claim's; set once
+	began  time.Time
+	sendBy time.Time   // on our own clock, which started before the mark was asked for
+	sent   atomic.Bool // the whole request was handed to the kernel
+}
+
+func refOf(a *onejob.Attempt) onejob.AttemptRef {
+	return onejob.AttemptRef{Part: a.Part, JobID: a.JobID, ID: a.ID}
+}
+
+// mark commits that bytes may leave, and reports whether they may. When it is not
+// known whether the mark was committed, nothing is sent: we hold the token and
+// know that we wrote nothing, so the attempt ends as not sent.
+func (e *Engine) mark(t *trial) bool {
+	policy := &t.Job.Policy
+	if t.Attempt.State == onejob.AttemptRunning { // marked in the commit that created the job
+		t.sendBy = t.Since.Add(policy.SendWithin)
+		return true
+	}
+	clock := time.Now()
+	ctx, cancel := context.WithTimeout(e.hard, e.opts.Lease)
+	defer cancel()
+	results, err := e.store.AttemptMark(ctx, []onejob.AttemptMarkParams{{
+		Ref: t.ref, ClaimToken: t.token, Lease: e.opts.Lease, SendWithin: policy.SendWithin,
+		Pins: onejob.TargetPins{Digest: t.target.Digest, MaxExecution: t.target.MaxExecution},
+	}})
+	switch {
+	case err != nil:
+		e.opts.Logger.Warn("mark not confirmed; nothing is sent", "job_id", t.Job.ID, "attempt_id", t.ref.ID, "err", err)
+		e.finish(t, onejob.AttemptFinishParams{
+			Outcome: onejob.OutcomeNotExecuted, Phase: onejob.PhaseNotSent, Next: onejob.NextAgain, OwnFault: true,
+			Failure: &onejob.Failure{Code: "mark_unconfirmed", Message: "the store did not confirm the mark, so nothing was sent"},
+		})
+		return false
+	case results[0].Err != nil: // cancelled, or its lease ended: somebody else has settled it
+		e.opts.Signals.JobChanged(t.Job.ID)
+		e.opts.Signals.WorkReady()
+		return false
+	}
+	t.Attempt = results[0].Attempt
+	t.sendBy = clock.Add(policy.SendWithin)
+	e.opts.Signals.JobChanged(t.Job.ID)
+	return true
+}
+
+// said is what came of a provider's call.
+type said struct {
+	answer onejob.Answer
+	err    error
+}
+
+// call calls the provider once and settles what it says. Silence past the timeout
+// makes the attempt unknown and frees its slot; the call goes on for the linger.
+func (e *Engine) call(t *trial, slot *oneSlot) {
+	ctx, hangUp := context.WithCancel(e.hard)
+	defer hangUp()
+	answered := make(chan said, 1)
+	go func() { answered <- callOnce(ctx, t) }()
+
+	silence := time.NewTimer(t.Job.Policy.Timeout)
+	defer silence.Stop()
+	select {
+	case s := <-answered:
+		e.settle(t, s)
+		return
+	case <-silence.C:
+	}
+	e.finish(t, t.silent())
+	slot.give()
+	e.held.drop(t)
+
+	left := e.linger.enter(hangUp)
+	defer left()
+	end := time.AfterFunc(t.Job.Policy.Linger, hangUp)
+	defer end.Stop()
+	e.settle(t, <-answered)
+}
+
+// silent is the outcome of an attempt that did not answer in time: nothing is proven.
+func (t *trial) silent() onejob.AttemptFinishParams {
+	phase := onejob.PhasePartlySent
+	if t.sent.Load() {
+		phase = onejob.PhaseSent
+	}
+	text := fmt.Sprintf("no answer within %s; the connection stays open for another %s", t.Job.Policy.Timeout, t.Job.Policy.Linger)
+	return onejob.AttemptFinishParams{
+		Outcome: onejob.OutcomeUnknown, Phase: phase,
+		Evidence: onejob.Evidence{Error: text, EndedMS: t.Job.Policy.Timeout.Milliseconds()},
+		Failure:  &onejob.Failure{Code: "timeout", Message: text},
+	}
+}
+
+// callOnce calls the provider. A panic in it proves nothing.
+func callOnce(ctx context.Context, t *trial) (s said) {
+	defer func() {
+		if r := recover(); r != nil {
+			s = said{err: fmt.Errorf("the provider's code panicked: %v", r)}
+		}
+	}()
+	answer, err := t.target.Provider.Call(ctx, onejob.Request{
+		JobID: t.Job.ID, AttemptID: t.ref.ID, Number: t.Attempt.Number,
+		Kind: t.Job.Kind, Effect: t.Job.Policy.Effect, Target: t.target.Name,
+		Input: t.Job.Input, Metadata: t.Job.Metadata,
+		ProviderKey: t.Attempt.ProviderKey,
+		SendBy:      t.sendBy, SendWithin: t.Job.Policy.SendWithin,
+		Sent: func() { t.sent.Store(true) },
+	})
+	return said{answer, err}
+}
+
+// oneSlot is given back once.
+type oneSlot struct {
+	slots *slots
+	given bool
+}
+
+func (s *oneSlot) give() {
+	if !s.given {
+		s.given = true
+		s.slots.give(1)
+	}
+}
