@@ -1,0 +1,97 @@
+// Package grouped gathers concurrent callers of a store into one transaction.
+//
+// A commit costs about the same for one row as for a hundred. [New] wraps a store
+// so that callers who arrive while a flush is under way share the next one: under
+// load the batches grow by themselves, and an idle store answers at once, since
+// nobody waits for a timer. Nothing else changes. Each row is still judged by
+// itself, and nobody is answered before the commit that holds their row returned.
+package grouped
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// Options tunes [New]. The zero value is ready to use.
+type Options struct {
+	// MaxBatch is the most rows one flush takes. A caller's own batch is never
+	// split, so a larger one makes a larger flush. Zero means 256.
+	MaxBatch int
+	// MaxWaiting is the most rows that may wait for a flush, per kind of call;
+	// one more is refused with [onejob.CodeOverloaded]. Zero means 8192.
+	MaxWaiting int
+}
+
+const (
+	defaultMaxBatch   = 256
+	defaultMaxWaiting = 8192
+)
+
+// Store is a store whose hot calls are gathered. Make one with [New].
+type Store struct {
+	onejob.Store
+
+	create *gatherer[onejob.JobCreateParams, onejob.JobCreateResult]
+	mark   *gatherer[onejob.AttemptMarkParams, onejob.AttemptMarkResult]
+	renew  *gatherer[onejob.AttemptRenewParams, onejob.AttemptRenewResult]
+	finish *gatherer[onejob.AttemptFinishParams, onejob.AttemptFinishResult]
+}
+
+var _ onejob.Store = (*Store)(nil)
+
+// New returns store with its hot calls gathered. It returns
+// [onejob.CodeInvalidArgument] for a negative option.
+func New(store onejob.Store, opts Options) (*Store, error) {
+	if opts.MaxBatch < 0 || opts.MaxWaiting < 0 {
+		err := errors.New("MaxBatch or MaxWaiting is negative")
+		return nil, &onejob.Error{Code: onejob.CodeInvalidArgument, Message: fmt.Sprintf("invalid Options: %v", err), Err: err}
+	}
+	if opts.MaxBatch == 0 {
+		opts.MaxBatch = defaultMaxBatch
+	}
+	if opts.MaxWaiting == 0 {
+		opts.MaxWaiting = defaultMaxWaiting
+	}
+	return &Store{
+		Store:  store,
+		create: newGatherer(opts, store.JobCreate, nil),
+		// Two rows about one job go into two flushes: which of them is first is
+		// then decided by a commit, not by the order of rows in a statement.
+		mark:   newGatherer(opts, store.AttemptMark, func(p *onejob.AttemptMarkParams) string { return p.Ref.JobID }),
+		renew:  newGatherer(opts, store.AttemptRenew, nil),
+		finish: newGatherer(opts, store.AttemptFinish, func(p *onejob.AttemptFinishParams) string { return p.Ref.JobID }),
+	}, nil
+}
+
+// JobCreate implements [onejob.Store].
+func (s *Store) JobCreate(ctx context.Context, params []onejob.JobCreateParams) ([]onejob.JobCreateResult, error) {
+	return s.create.do(ctx, params)
+}
+
+// AttemptMark implements [onejob.Store].
+func (s *Store) AttemptMark(ctx context.Context, params []onejob.AttemptMarkParams) ([]onejob.AttemptMarkResult, error) {
+	return s.mark.do(ctx, params)
+}
+
+// AttemptRenew implements [onejob.Store].
+func (s *Store) AttemptRenew(ctx context.Context, params []onejob.AttemptRenewParams) ([]onejob.AttemptRenewResult, error) {
+	return s.renew.do(ctx, params)
+}
+
+// AttemptFinish implements [onejob.Store].
+func (s *Store) AttemptFinish(ctx context.Context, params []onejob.AttemptFinishParams) ([]onejob.AttemptFinishResult, error) {
+	return s.finish.do(ctx, params)
+}
+
+// Close waits for the flushes under way and closes the store behind. A call that
+// comes later fails as the closed store fails it.
+func (s *Store) Close() error {
+	s.create.drain()
+	s.mark.drain()
+	s.renew.drain()
+	s.finish.drain()
+	return s.Store.Close()
+}
