@@ -12,7 +12,7 @@ CREATE FUNCTION onejob_now() RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT 
 
 CREATE TABLE jobs (
     part                smallint    NOT NULL CHECK (part BETWEEN 0 AND 255),
-    id                  text        NOT NULL,
+    id                  text COLLATE "C" NOT NULL,
     owner               text        NOT NULL CHECK (owner <> ''),
     key_hash            bytea       NOT NULL,
     key_prefix          text        NOT NULL,
@@ -20,11 +20,11 @@ CREATE TABLE jobs (
     fingerprint_version smallint    NOT NULL,
     create_token        text        NOT NULL,
     kind                text        NOT NULL,
-    input               bytea       COMPRESSION pglz,
+    input               bytea,                -- NULL once purged
     target              text        NOT NULL, -- asked for; '' is the kind's first
     effect              text        NOT NULL CHECK (effect IN ('none', 'idempotent', 'external')),
     lanes               smallint    NOT NULL CHECK (lanes BETWEEN 1 AND 16),
-    policy              text        NOT NULL, -- JSON, as pinned at creation
+    policy              text        NOT NULL, -- JSON, as pinned at creation; '' once shrunk
     metadata            bytea,
     priority            smallint    NOT NULL,
     supersedes          text        NOT NULL,
@@ -41,11 +41,12 @@ CREATE TABLE jobs (
     CONSTRAINT jobs_race_without_effect CHECK (lanes = 1 OR effect = 'none'),
     CONSTRAINT jobs_input_until_purged CHECK ((input IS NULL) = (purged_at IS NOT NULL))
 );
+-- Out of line and as it came: compressing on the way in costs more than it saves.
 ALTER TABLE jobs ALTER COLUMN input SET STORAGE EXTERNAL;
 
 CREATE TABLE job_states (
     part                smallint    NOT NULL,
-    job_id              text        NOT NULL,
+    job_id              text COLLATE "C" NOT NULL,
     state               text        NOT NULL CHECK (state IN ('queued', 'running', 'blocked', 'succeeded', 'failed', 'cancelled')),
     version             bigint      NOT NULL DEFAULT 1,
     revision            bigint      NOT NULL DEFAULT 1,
@@ -63,20 +64,22 @@ CREATE TABLE job_states (
     finished_at         timestamptz,
     unblocked_at        timestamptz,
     replays             integer     NOT NULL DEFAULT 0,
+    purged              boolean     NOT NULL DEFAULT false, -- as jobs.purged_at, for the index
     PRIMARY KEY (part, job_id),
     FOREIGN KEY (part, job_id) REFERENCES jobs (part, id),
     CONSTRAINT job_states_winner     CHECK ((state = 'succeeded') = (completed_by IS NOT NULL)),
     CONSTRAINT job_states_finished   CHECK ((state IN ('succeeded', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
     CONSTRAINT job_states_blocked    CHECK ((state = 'blocked') = (blocked IS NOT NULL AND blocked_reason IS NOT NULL)),
     CONSTRAINT job_states_failed     CHECK ((state = 'failed') = (error_code IS NOT NULL)),
-    CONSTRAINT job_states_cancelled  CHECK (state <> 'cancelled' OR cancel_requested_at IS NOT NULL)
-) WITH (fillfactor = 70);
+    CONSTRAINT job_states_cancelled  CHECK (state <> 'cancelled' OR cancel_requested_at IS NOT NULL),
+    CONSTRAINT job_states_purged     CHECK (NOT purged OR finished_at IS NOT NULL)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 
 CREATE TABLE attempts (
     part                smallint    NOT NULL,
-    job_id              text        NOT NULL,
+    job_id              text COLLATE "C" NOT NULL,
     number              integer     NOT NULL CHECK (number >= 1),
-    id                  text        NOT NULL,
+    id                  text COLLATE "C" NOT NULL,
     lane                smallint    NOT NULL CHECK (lane >= 0),
     lanes               smallint    NOT NULL,
     target              text        NOT NULL,
@@ -123,7 +126,7 @@ CREATE TABLE attempts (
     CONSTRAINT attempts_finished     CHECK ((state IN ('starting', 'running', 'unknown')) = (finished_at IS NULL)),
     CONSTRAINT attempts_outcome      CHECK (state IN ('starting', 'running') OR outcome IS NOT NULL),
     CONSTRAINT attempts_discarded    CHECK ((state = 'discarded') = (discarded IS NOT NULL))
-) WITH (fillfactor = 70);
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 ALTER TABLE attempts ALTER COLUMN result SET STORAGE EXTERNAL;
 
 -- The guard: at most one attempt of a job and lane is in doubt.
@@ -140,12 +143,15 @@ CREATE INDEX attempts_unknown ON attempts (started_at DESC, id DESC) WHERE state
 CREATE INDEX job_states_due ON job_states (priority DESC, run_after) WHERE state = 'queued';
 CREATE INDEX job_states_blocked ON job_states (part, job_id) WHERE state = 'blocked';
 CREATE INDEX jobs_by_owner ON jobs (owner, created_at DESC, id DESC);
-CREATE INDEX job_states_old ON job_states (finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX jobs_by_time ON jobs (created_at DESC, id DESC);
+-- What purging looks for: payloads to empty, and tombstones to shrink.
+CREATE INDEX job_states_old ON job_states (finished_at) WHERE finished_at IS NOT NULL AND NOT purged;
+CREATE INDEX jobs_tombstones ON jobs (created_at) WHERE purged_at IS NOT NULL AND policy <> '';
 
 -- What rows cannot tell.
 CREATE TABLE events (
     part       smallint    NOT NULL,
-    job_id     text        NOT NULL,
+    job_id     text COLLATE "C" NOT NULL,
     id         bigint      GENERATED ALWAYS AS IDENTITY,
     attempt_id text        NOT NULL DEFAULT '',
     kind       text        NOT NULL,
@@ -169,15 +175,23 @@ CREATE TABLE api_keys (
     revoked_at timestamptz
 );
 
--- What was asked for never changes. The one change permitted is emptying the
--- payload while saying when.
+-- What was asked for never changes. The one change permitted is emptying: the
+-- payload while saying when, and later all but the key and what it is bound to.
 CREATE FUNCTION onejob_jobs_immutable() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF ROW(NEW.part, NEW.id, NEW.owner, NEW.key_hash, NEW.fingerprint, NEW.fingerprint_version, NEW.effect, NEW.lanes, NEW.created_at)
        IS DISTINCT FROM
        ROW(OLD.part, OLD.id, OLD.owner, OLD.key_hash, OLD.fingerprint, OLD.fingerprint_version, OLD.effect, OLD.lanes, OLD.created_at)
        OR NEW.purged_at IS NULL
+       OR NEW.purged_at <> OLD.purged_at
        OR NEW.input IS NOT NULL
+       OR (NEW.metadata IS NOT NULL AND NEW.metadata IS DISTINCT FROM OLD.metadata)
+       OR NEW.kind         NOT IN ('', OLD.kind)
+       OR NEW.target       NOT IN ('', OLD.target)
+       OR NEW.policy       NOT IN ('', OLD.policy)
+       OR NEW.supersedes   NOT IN ('', OLD.supersedes)
+       OR NEW.create_token NOT IN ('', OLD.create_token)
+       OR (NEW.deadline IS NOT NULL AND NEW.deadline IS DISTINCT FROM OLD.deadline)
     THEN
         RAISE EXCEPTION 'job % is immutable', OLD.id USING ERRCODE = 'integrity_constraint_violation';
     END IF;
@@ -203,7 +217,9 @@ BEGIN
 END $$;
 CREATE TRIGGER job_states_final BEFORE UPDATE ON job_states FOR EACH ROW EXECUTE FUNCTION onejob_states_final();
 
--- A claim's token, its job and its target are set once.
+-- A claim's token, its job and its target are set once, and a state is left only
+-- by the exits of the transition table. A success that found the slot taken is
+-- discarded by the transaction that found it so.
 CREATE FUNCTION onejob_attempts_fixed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF ROW(NEW.part, NEW.job_id, NEW.number, NEW.id, NEW.lane, NEW.lanes, NEW.target, NEW.claim_token, NEW.provider_key)
@@ -211,6 +227,18 @@ BEGIN
        ROW(OLD.part, OLD.job_id, OLD.number, OLD.id, OLD.lane, OLD.lanes, OLD.target, OLD.claim_token, OLD.provider_key)
     THEN
         RAISE EXCEPTION 'attempt % cannot change what it is', OLD.id USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    IF NEW.state <> OLD.state AND NOT CASE OLD.state
+        WHEN 'starting'  THEN NEW.state IN ('running', 'failed', 'cancelled', 'unknown')
+        WHEN 'running'   THEN NEW.state <> 'starting'
+        WHEN 'unknown'   THEN NEW.state NOT IN ('starting', 'running')
+        WHEN 'failed'    THEN NEW.state IN ('succeeded', 'discarded') AND OLD.ruling IS NOT NULL
+        WHEN 'cancelled' THEN NEW.state IN ('succeeded', 'discarded') AND OLD.ruling IS NOT NULL
+        WHEN 'succeeded' THEN NEW.state = 'discarded' AND NOT EXISTS (
+            SELECT FROM job_states s WHERE s.part = OLD.part AND s.job_id = OLD.job_id AND s.completed_by = OLD.id)
+        ELSE false
+    END THEN
+        RAISE EXCEPTION 'attempt % cannot go from % to %', OLD.id, OLD.state, NEW.state USING ERRCODE = 'integrity_constraint_violation';
     END IF;
     RETURN NEW;
 END $$;

@@ -1,0 +1,118 @@
+// Package pgtest gives tests a PostgreSQL of their own: one throw-away cluster
+// per test process, started when first asked for, and one schema per test.
+//
+// With ONEJOB_TEST_POSTGRES set to a URL, that server is used and none is
+// started. Tests are skipped only when there is neither such a URL nor the
+// programs of a server.
+package pgtest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// EnvURL names the environment variable with the URL of a server to use.
+const EnvURL = "ONEJOB_TEST_POSTGRES"
+
+// The one cluster of this process: starting it takes seconds.
+var shared struct {
+	sync.Mutex
+	cluster *Cluster
+	err     error
+}
+
+// Main runs m's tests and stops the cluster they may have started. It returns
+// the status to exit with.
+func Main(m *testing.M) int {
+	defer Stop()
+	return m.Run()
+}
+
+// Stop stops and removes the process's cluster, if one was started.
+func Stop() {
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.cluster != nil {
+		_ = shared.cluster.Remove()
+		shared.cluster = nil
+	}
+}
+
+// URL returns the URL of an empty schema, which is dropped when the test ends.
+func URL(t testing.TB) string {
+	t.Helper()
+	server, err := serverURL(t.Context())
+	if errors.Is(err, ErrNoPrograms) {
+		t.Skipf("no PostgreSQL: set %s, or install initdb and postgres", EnvURL)
+	}
+	if err != nil {
+		t.Fatal("start a PostgreSQL:", err)
+	}
+	schema := "onejob_" + strings.ToLower(rand.Text())
+	execute(t, t.Context(), server, "CREATE SCHEMA "+schema)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		execute(t, ctx, server, "DROP SCHEMA "+schema+" CASCADE")
+	})
+	return withSearchPath(t, server, schema)
+}
+
+func serverURL(ctx context.Context) (string, error) {
+	if u := os.Getenv(EnvURL); u != "" {
+		return u, nil
+	}
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.cluster == nil && shared.err == nil {
+		shared.cluster, shared.err = startCluster(ctx)
+	}
+	if shared.err != nil {
+		return "", shared.err
+	}
+	return shared.cluster.URL(), nil
+}
+
+func startCluster(ctx context.Context) (*Cluster, error) {
+	c, err := New(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Start(ctx); err != nil {
+		return nil, errors.Join(err, c.Remove())
+	}
+	return c, nil
+}
+
+func withSearchPath(t testing.TB, server, schema string) string {
+	t.Helper()
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("search_path", schema)
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+func execute(t testing.TB, ctx context.Context, url, sql string, args ...any) {
+	t.Helper()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if _, err := conn.Exec(ctx, sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
