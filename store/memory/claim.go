@@ -1,0 +1,111 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// AttemptClaim starts attempts of due jobs at targets that the claimer knows:
+// higher priority first, then longest due.
+func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (onejob.AttemptClaimResult, error) {
+	var result onejob.AttemptClaimResult
+	now, end, err := s.begin(ctx)
+	if err != nil {
+		return result, err
+	}
+	defer end()
+	for _, r := range s.queuedFor(p.Targets) {
+		if len(result.Claimed) >= p.Max {
+			break
+		}
+		if r.job.RunAfter.After(now) {
+			continue
+		}
+		d := onejob.Decide(&r.job, r.job.Attempts, nil, now, onejob.Ask{})
+		if _, known := p.Targets[d.Target]; d.Verb != onejob.Start || !known {
+			s.changed(r, now) // it waits, ends, blocks, or goes to somebody else's target
+			result.Settled = append(result.Settled, r.ref())
+			continue
+		}
+		a := s.start(r, d, p.StartParams, now)
+		result.Claimed = append(result.Claimed, onejob.Claimed{Job: r.copyJob(true), Attempt: copyAttempt(a, false)})
+	}
+	for _, r := range s.queuedFor(p.Targets) {
+		if result.NextDue.IsZero() || r.job.RunAfter.Before(result.NextDue) {
+			result.NextDue = r.job.RunAfter
+		}
+	}
+	return result, nil
+}
+
+func (s *Store) queuedFor(targets map[string]onejob.TargetPins) []*row {
+	return s.liveRows(func(j *onejob.Job) bool {
+		_, known := targets[j.NextTarget]
+		return known && j.State == onejob.JobQueued
+	}, func(a, b *onejob.Job) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.RunAfter.Compare(b.RunAfter))
+	})
+}
+
+// start makes the attempt that a decision asks for. Nobody else can have made one
+// since: the decision was taken in this transaction.
+func (s *Store) start(r *row, d onejob.Decision, p onejob.StartParams, now time.Time) *onejob.Attempt {
+	r.job.Attempts = append(r.job.Attempts, onejob.NewAttempt(&r.job, r.job.Attempts, d, p, now))
+	r.job.AttemptsMade++
+	a := &r.job.Attempts[len(r.job.Attempts)-1]
+	s.byTry[a.ID] = r
+	s.changed(r, now)
+	return a
+}
+
+// AttemptStart starts one more attempt of a job because somebody asked.
+func (s *Store) AttemptStart(ctx context.Context, params []onejob.AttemptStartParams) ([]onejob.AttemptStartResult, error) {
+	return each(ctx, s, params, s.startAsked)
+}
+
+func (s *Store) startAsked(p *onejob.AttemptStartParams, now time.Time) onejob.AttemptStartResult {
+	r := s.find(p.JobID, p.Owner)
+	if r == nil {
+		return onejob.AttemptStartResult{Err: onejob.ErrorOfNoJob(p.JobID)}
+	}
+	if a := r.askedWith(p.RequestKeyHash); a != nil {
+		return r.answerAsked(a, p)
+	}
+	if err := onejob.CheckRevision(&r.job, p.IfRevision); err != nil {
+		return onejob.AttemptStartResult{Err: err}
+	}
+	d := onejob.Decide(&r.job, r.job.Attempts, nil, now, onejob.Ask{Now: true, Target: p.Target, Lane: p.Lane})
+	if err := onejob.CheckAsked(&r.job, d); err != nil {
+		return onejob.AttemptStartResult{Err: err} // a refused request takes no key
+	}
+	a := s.start(r, d, p.StartParams, now)
+	a.RequestKeyHash, a.RequestFingerprint = bytes.Clone(p.RequestKeyHash), bytes.Clone(p.RequestFingerprint)
+	return onejob.AttemptStartResult{Claimed: &onejob.Claimed{Job: r.copyJob(true), Attempt: copyAttempt(a, false)}}
+}
+
+// askedWith returns the attempt that a button's key stands for, or nil.
+func (r *row) askedWith(keyHash []byte) *onejob.Attempt {
+	for i := range r.job.Attempts {
+		if a := &r.job.Attempts[i]; len(keyHash) > 0 && bytes.Equal(a.RequestKeyHash, keyHash) {
+			return a
+		}
+	}
+	return nil
+}
+
+func (r *row) answerAsked(a *onejob.Attempt, p *onejob.AttemptStartParams) onejob.AttemptStartResult {
+	if !bytes.Equal(a.RequestFingerprint, p.RequestFingerprint) {
+		return onejob.AttemptStartResult{Existed: true, Err: &onejob.Error{
+			Code: onejob.CodeKeyConflict, JobID: r.job.ID, AttemptID: a.ID,
+			Message: "this idempotency key was used to ask for another attempt; use a new key",
+		}}
+	}
+	return onejob.AttemptStartResult{
+		Existed: true,
+		Claimed: &onejob.Claimed{Job: r.copyJob(true), Attempt: copyAttempt(a, false)},
+	}
+}

@@ -1,0 +1,150 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// AttemptFinish records what came of attempts.
+func (s *Store) AttemptFinish(ctx context.Context, params []onejob.AttemptFinishParams) ([]onejob.AttemptFinishResult, error) {
+	return each(ctx, s, params, s.finish)
+}
+
+func (s *Store) finish(p *onejob.AttemptFinishParams, now time.Time) onejob.AttemptFinishResult {
+	r, a := s.held(p.Ref, p.ClaimToken)
+	if a == nil {
+		return s.lost(p.Ref)
+	}
+	event, moves := p.Outcome.Event()
+	if !moves {
+		return s.accept(r, a, p, now)
+	}
+	if event == onejob.EventAnswered && !r.slotOpen(a) {
+		event = onejob.EventBeaten
+	}
+	next, err := follow(a, event)
+	switch {
+	case err == nil:
+		see(a, p, now)
+		r.land(a, next, p.Result, now)
+		s.changed(r, now)
+	case a.State == onejob.AttemptUnknown && (event == onejob.EventSilence || event == onejob.EventLost):
+		a.Phase, a.Evidence = cmp.Or(p.Phase, a.Phase), p.Evidence // still in doubt, now with more to go by
+		s.changed(r, now)
+	case a.Outcome != p.Outcome: // else a repeat, which answers as the first did
+		return s.lost(p.Ref)
+	}
+	return r.finished(a)
+}
+
+// accept keeps the provider's own id for work that goes on there.
+func (s *Store) accept(r *row, a *onejob.Attempt, p *onejob.AttemptFinishParams, now time.Time) onejob.AttemptFinishResult {
+	switch {
+	case p.Outcome != onejob.OutcomeAccepted:
+		return onejob.AttemptFinishResult{State: a.State, Err: &onejob.Error{
+			Code: onejob.CodeInvalidArgument, JobID: r.job.ID, AttemptID: a.ID, Message: "finishing needs an outcome",
+		}}
+	case a.State != onejob.AttemptRunning && a.State != onejob.AttemptUnknown:
+		return s.lost(p.Ref)
+	}
+	a.ProviderID = cmp.Or(p.ProviderID, a.ProviderID)
+	a.Phase, a.Evidence = cmp.Or(p.Phase, a.Phase), p.Evidence
+	if a.State == onejob.AttemptRunning {
+		a.Outcome = onejob.OutcomeAccepted
+	}
+	s.changed(r, now)
+	return r.finished(a)
+}
+
+// lost answers a finish that moved nothing.
+func (s *Store) lost(ref onejob.AttemptRef) onejob.AttemptFinishResult {
+	result := onejob.AttemptFinishResult{Err: errorOfLostClaim(ref)}
+	if r, a := s.findAttempt(ref.ID, ""); a != nil && a.JobID == ref.JobID {
+		result.State, result.JobState = a.State, r.job.State
+	}
+	return result
+}
+
+// follow asks the table. Only a success proves a ruling wrong.
+func follow(a *onejob.Attempt, event onejob.Event) (onejob.AttemptState, error) {
+	if a.Ruling != nil {
+		return a.State.NextRuled(event)
+	}
+	return a.State.Next(event)
+}
+
+// see keeps on the attempt what was seen of it.
+func see(a *onejob.Attempt, p *onejob.AttemptFinishParams, now time.Time) {
+	a.Outcome, a.Phase, a.Evidence = p.Outcome, cmp.Or(p.Phase, a.Phase), p.Evidence
+	a.Error, a.Next, a.OwnFault = copyOf(p.Failure), p.Next, p.OwnFault
+	a.ProviderID = cmp.Or(p.ProviderID, a.ProviderID)
+	if p.RetryAfter > 0 {
+		a.RetryAt = now.Add(p.RetryAfter)
+	}
+	if p.Currency != "" {
+		a.CostMicros, a.Currency = p.CostMicros, p.Currency
+	}
+	if p.Usage != nil {
+		a.Usage = bytes.Clone(p.Usage)
+	}
+}
+
+// slotOpen reports whether the attempt may still win: nobody has, the job has not
+// closed, and nothing happened to the slot since the attempt started.
+func (r *row) slotOpen(a *onejob.Attempt) bool {
+	return r.job.CompletedBy == "" && !r.job.State.Terminal() && r.job.Version == a.JobVersion
+}
+
+// land moves the attempt to its next state, into the result slot if that is
+// succeeded, and beside it if that is discarded.
+func (r *row) land(a *onejob.Attempt, next onejob.AttemptState, result *onejob.Result, now time.Time) {
+	a.State = next
+	if next.Terminal() {
+		a.FinishedAt = now
+	}
+	switch next {
+	case onejob.AttemptSucceeded:
+		a.Result = copyResult(result)
+		r.job.State, r.job.CompletedBy, r.job.Result = onejob.JobSucceeded, a.ID, copyResult(result)
+		r.job.Blocked, r.job.NextTarget, r.job.Error = nil, "", nil
+		r.job.FinishedAt = now
+		r.job.Version++
+	case onejob.AttemptDiscarded:
+		a.Result = copyResult(result)
+		a.Discarded = &onejob.Discarded{Winner: r.job.CompletedBy, After: now.Sub(r.job.FinishedAt)}
+		r.record(now, onejob.EventRaceLost, a.ID, "", r.job.CompletedBy)
+		if incident := r.incidentOf(a); incident != "" {
+			r.record(now, incident, a.ID, "", r.job.CompletedBy)
+		}
+	case onejob.AttemptStarting, onejob.AttemptRunning, onejob.AttemptUnknown, onejob.AttemptFailed, onejob.AttemptCancelled:
+	}
+}
+
+// incidentOf says whether a discarded success may mean money spent twice. It does
+// when a ruling let a second attempt start and was wrong, whichever of the two
+// came first.
+func (r *row) incidentOf(a *onejob.Attempt) onejob.EventKind {
+	return onejob.IncidentOf(overruled(a) || overruled(r.attempt(r.job.CompletedBy)), r.job.CompletedBy)
+}
+
+// overruled reports whether a success came of an attempt that a ruling had
+// declared failed or cancelled.
+func overruled(a *onejob.Attempt) bool {
+	return a != nil && a.Ruling != nil && onejob.EventOfRuling(a.Ruling.Outcome) != onejob.EventAnswered
+}
+
+// finished is where the attempt and its job stand now.
+func (r *row) finished(a *onejob.Attempt) onejob.AttemptFinishResult {
+	result := onejob.AttemptFinishResult{State: a.State, JobState: r.job.State, Discarded: copyOf(a.Discarded)}
+	if a.State == onejob.AttemptDiscarded {
+		result.Incident = r.incidentOf(a)
+	}
+	if r.job.State == onejob.JobQueued {
+		result.Due = r.job.RunAfter
+	}
+	return result
+}

@@ -1,0 +1,75 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// JobPurge empties old jobs in place, oldest first. Their keys answer for ever.
+func (s *Store) JobPurge(ctx context.Context, p onejob.JobPurgeParams) (purged int, err error) {
+	now, end, err := s.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	for _, r := range s.oldestFirst() {
+		switch {
+		case purged >= p.Limit:
+			return purged, nil
+		case r.purgeable() && p.PayloadAge > 0 && !now.Before(r.job.FinishedAt.Add(p.PayloadAge)):
+			r.purge(now)
+			purged++
+		case r.job.Purged() && !r.shrunk && p.KeyAge > 0 && !now.Before(r.job.CreatedAt.Add(p.KeyAge)):
+			s.shrink(r)
+			purged++
+		}
+	}
+	return purged, nil
+}
+
+func (s *Store) oldestFirst() []*row {
+	rows := make([]*row, 0, len(s.jobs))
+	for _, r := range s.jobs {
+		rows = append(rows, r)
+	}
+	slices.SortFunc(rows, func(a, b *row) int {
+		return cmp.Or(a.job.CreatedAt.Compare(b.job.CreatedAt), cmp.Compare(a.job.ID, b.job.ID))
+	})
+	return rows
+}
+
+// purgeable reports whether nobody can still need the payload: the job is over,
+// nothing is in doubt, and no incident is open.
+func (r *row) purgeable() bool {
+	incident := slices.ContainsFunc(r.events, func(e onejob.JobEvent) bool { return e.Kind.Incident() })
+	return r.job.State.Terminal() && !r.job.Purged() && !r.inDoubt() && !incident
+}
+
+func (r *row) purge(now time.Time) {
+	r.job.PurgedAt = now
+	r.job.Input, r.job.Metadata, r.job.Result = nil, nil, nil
+	for i := range r.job.Attempts {
+		a := &r.job.Attempts[i]
+		a.Result, a.Evidence.Excerpt = nil, ""
+	}
+	r.record(now, onejob.EventPurged, "", "", "")
+	r.job.Revision++
+}
+
+// shrink leaves what it takes to refuse the key.
+func (s *Store) shrink(r *row) {
+	for i := range r.job.Attempts {
+		delete(s.byTry, r.job.Attempts[i].ID)
+	}
+	j := &r.job
+	r.job = onejob.Job{
+		Part: j.Part, ID: j.ID, Owner: j.Owner, KeyHash: j.KeyHash,
+		Fingerprint: j.Fingerprint, FingerprintVersion: j.FingerprintVersion,
+		State: j.State, CreatedAt: j.CreatedAt, PurgedAt: j.PurgedAt,
+	}
+	r.shrunk, r.events = true, nil
+}
