@@ -1,0 +1,103 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// span is where a member's value lies in a JSON object.
+type span struct {
+	name       string
+	start, end int
+}
+
+var errNotObject = errors.New("not a JSON object")
+
+// members finds the top-level members of a JSON object in the order in which
+// they are written, duplicates included.
+func members(object []byte) ([]span, error) {
+	d := json.NewDecoder(bytes.NewReader(object))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, errNotObject
+	}
+	var spans []span
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return nil, err
+		}
+		end := int(d.InputOffset())
+		spans = append(spans, span{name: fmt.Sprint(name), start: end - len(value), end: end})
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, err
+	}
+	if len(bytes.TrimSpace(object[d.InputOffset():])) > 0 {
+		return nil, errNotObject
+	}
+	return spans, nil
+}
+
+// Member returns the value of a top-level member of a JSON object, byte for byte.
+// Nil: object is none, or the member is absent, null or there twice.
+func Member(object []byte, name string) json.RawMessage {
+	spans, err := members(object)
+	if err != nil {
+		return nil
+	}
+	var value json.RawMessage
+	for _, s := range spans {
+		if s.name != name {
+			continue
+		}
+		if value != nil {
+			return nil
+		}
+		value = object[s.start:s.end:s.end]
+	}
+	if string(value) == "null" {
+		return nil
+	}
+	return slices.Clone(value)
+}
+
+// WithMember returns object with a top-level member set to value, all other
+// bytes as they were. A member that is there twice is an error: two readers
+// could take different ones.
+func WithMember(object []byte, name string, value json.RawMessage) ([]byte, error) {
+	spans, err := members(object)
+	if err != nil {
+		return nil, err
+	}
+	at := -1
+	for i, s := range spans {
+		if s.name != name {
+			continue
+		}
+		if at >= 0 {
+			return nil, fmt.Errorf("member %q is there twice", name)
+		}
+		at = i
+	}
+	if at >= 0 {
+		s := spans[at]
+		return slices.Concat(object[:s.start], value, object[s.end:]), nil
+	}
+	quoted, err := json.Marshal(name)
+	if err != nil {
+		return nil, err
+	}
+	open := bytes.IndexByte(object, '{') + 1
+	added := slices.Concat(quoted, []byte(":"), value)
+	if len(spans) > 0 {
+		added = append(added, ',')
+	}
+	return slices.Concat(object[:open], added, object[open:]), nil
+}
