@@ -1,0 +1,169 @@
+package telemetry
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// Options tunes [Metrics]. The zero value is ready to use.
+type Options struct {
+	// Kinds are the known kinds. A job of any other is counted as "other", so
+	// that a caller cannot make up labels.
+	Kinds []string
+
+	// Version and Revision of the program, for onejob_build_info.
+	Version, Revision string
+
+	// StatsFunc counts what is live, on each scrape. Nil: no such gauges.
+	StatsFunc func(ctx context.Context) (onejob.Stats, error)
+
+	// NowFunc returns the current time. Nil means [time.Now].
+	NowFunc func() time.Time
+}
+
+// Metrics counts. An engine, the HTTP API and the sweeps tell it what happens; it
+// implements their observers. It is safe for concurrent use.
+type Metrics struct {
+	registry *prometheus.Registry
+	kinds    []string
+
+	jobsCreated      *prometheus.CounterVec
+	attempts         *prometheus.CounterVec
+	attemptDuration  *prometheus.HistogramVec
+	attemptsInflight *prometheus.GaugeVec
+	unknownResolved  *prometheus.CounterVec
+	races            *prometheus.CounterVec
+	guardBlocks      *prometheus.CounterVec
+	incidents        *prometheus.CounterVec
+	swept            prometheus.Counter
+	requests         *prometheus.HistogramVec
+}
+
+// Buckets of a provider's call, which may take minutes, and of a request of ours.
+var (
+	attemptBuckets = []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300}
+	requestBuckets = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
+)
+
+// NewMetrics returns metrics in a registry of their own, with the process's and
+// the Go runtime's.
+func NewMetrics(opts Options) *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		kinds:    slices.Clone(opts.Kinds),
+
+		jobsCreated: counters("onejob_jobs_created_total",
+			"Submissions by what they found: new, replayed or conflict.", "kind", "result"),
+		attempts: counters("onejob_attempts_total",
+			"Attempts that ended, by what is proven of them.", "target", "outcome"),
+		attemptDuration: histograms("onejob_attempt_duration_seconds",
+			"From the mark of an attempt until something was known of it.", attemptBuckets, "target", "outcome"),
+		attemptsInflight: gauges("onejob_attempts_inflight",
+			"Attempts of this process whose provider is being called.", "target"),
+		unknownResolved: counters("onejob_unknown_resolved_total",
+			"Unknown attempts that were settled, by whom and as what.", "by", "as"),
+		races: counters("onejob_races_total",
+			"Successes that found the result slot taken or the job closed, by the target that lost.", "target"),
+		guardBlocks: counters("onejob_guard_blocks_total",
+			"Jobs that entered blocked, by reason.", "reason"),
+		incidents: counters("onejob_incidents_total",
+			"Effects that may have happened twice, by kind.", "kind"),
+		swept: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "onejob_attempts_swept_total", Help: "Attempts whose lease had ended and that a sweep settled.",
+		}),
+		requests: histograms("onejob_http_request_duration_seconds",
+			"HTTP requests by route, held ones included.", requestBuckets, "method", "route", "status"),
+	}
+	m.registry.MustRegister(
+		m.jobsCreated, m.attempts, m.attemptDuration, m.attemptsInflight, m.unknownResolved,
+		m.races, m.guardBlocks, m.incidents, m.swept, m.requests,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		buildInfo(opts.Version, opts.Revision),
+	)
+	if opts.StatsFunc != nil {
+		m.registry.MustRegister(newLive(opts.StatsFunc, opts.NowFunc))
+	}
+	return m
+}
+
+// Handler serves the metrics in Prometheus's formats.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		// A store that is down costs the gauges that need it, not the scrape.
+		ErrorHandling: promhttp.ContinueOnError,
+	})
+}
+
+// JobSubmitted counts a submission; result is new, replayed or conflict.
+func (m *Metrics) JobSubmitted(kind, result string) {
+	if !slices.Contains(m.kinds, kind) {
+		kind = "other"
+	}
+	m.jobsCreated.WithLabelValues(kind, result).Inc()
+}
+
+// AttemptStarted counts an attempt whose provider is about to be called.
+func (m *Metrics) AttemptStarted(target string) { m.attemptsInflight.WithLabelValues(target).Inc() }
+
+// AttemptEnded counts an attempt of which something is known after took.
+func (m *Metrics) AttemptEnded(target string, outcome onejob.Outcome, took time.Duration) {
+	m.attemptsInflight.WithLabelValues(target).Dec()
+	m.attempts.WithLabelValues(target, string(outcome)).Inc()
+	m.attemptDuration.WithLabelValues(target, string(outcome)).Observe(took.Seconds())
+}
+
+// RaceLost counts a success of target that found the result slot taken.
+func (m *Metrics) RaceLost(target string) { m.races.WithLabelValues(target).Inc() }
+
+// Incident counts an effect that may have happened twice.
+func (m *Metrics) Incident(kind onejob.EventKind) { m.incidents.WithLabelValues(string(kind)).Inc() }
+
+// Blocked counts a job that entered blocked.
+func (m *Metrics) Blocked(reason onejob.BlockReason) {
+	m.guardBlocks.WithLabelValues(string(reason)).Inc()
+}
+
+// Swept counts n attempts that a sweep settled.
+func (m *Metrics) Swept(n int) { m.swept.Add(float64(n)) }
+
+// UnknownResolved counts an unknown attempt that was settled: by is operator,
+// provider_lookup, late_answer or callback, and as the outcome.
+func (m *Metrics) UnknownResolved(by string, as onejob.Outcome) {
+	m.unknownResolved.WithLabelValues(by, string(as)).Inc()
+}
+
+// RequestServed counts one HTTP request. route is a pattern, never a path.
+func (m *Metrics) RequestServed(method, route string, status int, took time.Duration) {
+	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
+}
+
+func counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+func gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+}
+
+func histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	const growth, most = 1.1, 100 // of native buckets, beside the classic ones
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: name, Help: help, Buckets: buckets,
+		NativeHistogramBucketFactor: growth, NativeHistogramMaxBucketNumber: most,
+	}, labels)
+}
+
+func buildInfo(version, revision string) prometheus.Collector {
+	g := gauges("onejob_build_info", "Always 1; its labels say what runs.", "version", "revision")
+	g.WithLabelValues(version, revision).Set(1)
+	return g
+}
