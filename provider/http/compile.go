@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/textproto"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -18,7 +17,7 @@ func (p *Provider) compile() error {
 	o := &p.opts
 	var c collector
 	c.add(o.checkMethod())
-	c.add(checkURL("url", o.URL))
+	c.addIn("url", wire.CheckURL(o.URL))
 	c.add(o.checkHeaders())
 	if o.Body != "" {
 		var err error
@@ -88,26 +87,6 @@ var methods = []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.M
 func (o *Options) checkMethod() error {
 	if !slices.Contains(methods, o.Method) {
 		return fmt.Errorf("method: %q is none of %s", o.Method, strings.Join(methods, ", "))
-	}
-	return nil
-}
-
-// checkURL never repeats a URL: it may hold what should not be read.
-func checkURL(where, text string) error {
-	u, err := url.Parse(text)
-	switch {
-	case text == "":
-		return fmt.Errorf("%s is required", where)
-	case err != nil:
-		return fmt.Errorf("%s cannot be parsed", where)
-	case u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("%s: the scheme is http or https", where)
-	case u.Host == "":
-		return fmt.Errorf("%s has no host", where)
-	case u.User != nil:
-		return fmt.Errorf("%s holds credentials; put them into a header", where)
-	case u.Fragment != "":
-		return fmt.Errorf("%s has a fragment, which is never sent", where)
 	}
 	return nil
 }

@@ -101,3 +101,25 @@ func WithMember(object []byte, name string, value json.RawMessage) ([]byte, erro
 	}
 	return slices.Concat(object[:open], added, object[open:]), nil
 }
+
+// HasMember reports whether a JSON object has a top-level member, null included.
+func HasMember(object []byte, name string) bool {
+	spans, _ := members(object)
+	return slices.ContainsFunc(spans, func(s span) bool { return s.name == name })
+}
+
+// RefuseStream returns an error for an input that is no JSON object, or asks for
+// a stream: what arrives in pieces has no one moment at which it is whole.
+func RefuseStream(input []byte) error {
+	spans, err := members(input)
+	if err != nil {
+		return fmt.Errorf("the input is %w", errNotObject)
+	}
+	for _, s := range spans {
+		value := string(input[s.start:s.end])
+		if s.name == "stream" && value != "false" && value != "null" {
+			return errors.New("the input asks for a stream; leave stream out")
+		}
+	}
+	return nil
+}

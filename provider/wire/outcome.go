@@ -120,7 +120,7 @@ func effectNone(s *Seen) bool  { return s.Effect == onejob.EffectNone }
 
 // quota tells a used-up allowance, which waiting does not mend, from a rate limit.
 func quota(s *Seen) bool {
-	return s.mentions("insufficient_quota", "quota_exceeded", "exceeded your current quota", "billing", "credit balance")
+	return s.mentions("insufficient_quota", "exceeded your current quota", "billing_hard_limit", "credit balance")
 }
 
 // overload is a 503 whose server says that it turned the request away.

@@ -1,0 +1,180 @@
+// Package openai calls the chat completions API of OpenAI, and of the many
+// servers that speak it.
+//
+// The input of a job is the body of a request. Its model is replaced by the
+// target's; every other byte is left as it is. Streaming is refused before
+// anything is sent: an answer counts only when it is whole.
+package openai
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/onejob-dev/onejob"
+	"github.com/onejob-dev/onejob/provider/wire"
+)
+
+// DefaultBaseURL is OpenAI's own.
+const DefaultBaseURL = "https://api.openai.com/v1"
+
+// Options of a [Provider]. Model is required, APIKey unless BaseURL is given.
+type Options struct {
+	BaseURL string // without /chat/completions. Empty: [DefaultBaseURL]
+	Model   string
+	APIKey  onejob.Secret // empty: no Authorization is sent
+
+	Organization string // empty: not sent
+	Project      string // empty: not sent
+
+	Price    wire.TokenPrice // zero: no price is told
+	Outcomes []wire.Rule     // override what an answer proves
+
+	MaxResponseBytes int64         // zero or less: [wire.DefaultMaxResponseBytes]
+	DialTimeout      time.Duration // zero or less: [wire.DefaultDialTimeout]
+	NowFunc          func() time.Time
+}
+
+// Provider calls one model. It is safe for concurrent use.
+type Provider struct {
+	opts    Options
+	url     string
+	model   json.RawMessage
+	client  *wire.Client
+	reading wire.Reading
+}
+
+// New makes the provider of one model. All that is wrong with opts is returned
+// at once, as [onejob.CodeInvalidArgument].
+func New(opts Options) (*Provider, error) {
+	base := strings.TrimRight(cmp.Or(opts.BaseURL, DefaultBaseURL), "/")
+	rules, err := wire.NewRules(opts.Outcomes)
+	if err = errors.Join(err, opts.check(base)); err != nil {
+		return nil, &onejob.Error{Code: onejob.CodeInvalidArgument, Message: "invalid target: " + err.Error(), Err: err}
+	}
+	model, err := json.Marshal(opts.Model)
+	if err != nil {
+		return nil, err
+	}
+	p := &Provider{opts: opts, url: base + "/chat/completions", model: model}
+	p.client = wire.New(wire.Options{
+		MaxResponseBytes: opts.MaxResponseBytes, DialTimeout: opts.DialTimeout,
+		Secrets: []onejob.Secret{opts.APIKey}, NowFunc: opts.NowFunc,
+	})
+	p.reading = wire.Reading{Rules: rules, InspectFunc: inspect, PriceFunc: p.price, NowFunc: opts.NowFunc}
+	return p, nil
+}
+
+func (o Options) check(base string) error {
+	var errs []error
+	if err := wire.CheckURL(base); err != nil {
+		errs = append(errs, fmt.Errorf("base_url: %w", err))
+	}
+	if o.Model == "" {
+		errs = append(errs, errors.New("model is required"))
+	}
+	if o.APIKey == "" && o.BaseURL == "" {
+		errs = append(errs, errors.New("api_key is required"))
+	}
+	if strings.ContainsAny(o.APIKey.Reveal()+o.Organization+o.Project, "\r\n\x00") {
+		errs = append(errs, errors.New("api_key, organization or project has control characters"))
+	}
+	return errors.Join(append(errs, o.Price.Check())...)
+}
+
+// Digest addresses the configuration by content, secrets left out.
+func (p *Provider) Digest() string {
+	return wire.Digest("openai", p.url, p.opts.Model, p.opts.Organization, p.opts.Project, p.opts.Outcomes)
+}
+
+// Call asks for one completion.
+func (p *Provider) Call(ctx context.Context, req onejob.Request) (onejob.Answer, error) {
+	body, err := p.body(req.Input)
+	if err != nil {
+		return onejob.Answer{}, wire.Unsent("input_refused", err.Error())
+	}
+	m := wire.Message{URL: p.url, Header: p.header(req), Body: body, KeySent: req.ProviderKey != ""}
+	return p.reading.Read(p.client.Send(ctx, req, m))
+}
+
+// Close drops the idle connections.
+func (p *Provider) Close() { p.client.Close() }
+
+// body is the input under the target's model.
+func (p *Provider) body(input []byte) ([]byte, error) {
+	if err := wire.RefuseStream(input); err != nil {
+		return nil, err
+	}
+	return wire.WithMember(input, "model", p.model)
+}
+
+func (p *Provider) header(req onejob.Request) http.Header {
+	h := http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}, "User-Agent": {"onejob"}}
+	set := func(name, value string) {
+		if value != "" {
+			h.Set(name, value)
+		}
+	}
+	if p.opts.APIKey != "" {
+		h.Set("Authorization", "Bearer "+p.opts.APIKey.Reveal())
+	}
+	set("Openai-Organization", p.opts.Organization)
+	set("Openai-Project", p.opts.Project)
+	set("Idempotency-Key", req.ProviderKey)
+	return h
+}
+
+// inspect holds a completion to what was promised: choices, each with a message
+// and the reason why it ended.
+func inspect(s *wire.Seen) {
+	wire.SaysFailed(s)
+	if s.Finding != "" {
+		return
+	}
+	object, _ := s.JSON.(map[string]any)
+	choices, ok := object["choices"].([]any)
+	switch {
+	case !ok:
+		s.Finding, s.Detail = wire.FindingUnusable, "the completion has no choices"
+	case len(choices) == 0:
+		s.Finding, s.Detail = wire.FindingFailed, "the list of choices is empty"
+	}
+	for _, choice := range choices {
+		inspectChoice(s, choice)
+	}
+}
+
+func inspectChoice(s *wire.Seen, choice any) {
+	c, _ := choice.(map[string]any)
+	_, hasMessage := c["message"].(map[string]any)
+	reason, _ := c["finish_reason"].(string)
+	switch {
+	case reason == "error":
+		s.Finding, s.Detail = wire.FindingFailed, "a choice ended with an error"
+	case s.Finding == "" && reason == "":
+		s.Finding, s.Detail = wire.FindingUnusable, "a choice has no finish_reason"
+	case s.Finding == "" && !hasMessage:
+		s.Finding, s.Detail = wire.FindingUnusable, "a choice has no message"
+	}
+}
+
+// price counts cached tokens as any others.
+func (p *Provider) price(s *wire.Seen) wire.Price {
+	object, _ := s.JSON.(map[string]any)
+	model, _ := object["model"].(string)
+	price := wire.Price{Usage: wire.Member(s.Body, "usage"), Model: model}
+	if price.Usage == nil {
+		return price
+	}
+	usage := object["usage"]
+	micros, told := p.opts.Price.Micros(wire.Count(usage, "prompt_tokens"), wire.Count(usage, "completion_tokens"))
+	if told {
+		price.CostMicros, price.Currency = micros, p.opts.Price.Currency
+	}
+	return price
+}
