@@ -1,0 +1,37 @@
+.DEFAULT_GOAL := help
+.PHONY: help build test race e2e bench mutate generate check-generate lint check
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
+
+build: ## build bin/onejob
+	CGO_ENABLED=0 go build -trimpath -o bin/onejob ./cmd/onejob
+
+test: ## everything that needs nothing but Go, and the PostgreSQL half where it can
+	go test ./...
+
+race: ## the same under the race detector, short
+	go test -race -short ./...
+
+e2e: ## real processes: kill -9, two nodes, both stores
+	cd internal/e2e && go test -count=1 -timeout 20m ./...
+
+bench: ## jobs/s, p50/p99 and CPU a job, on SQLite and PostgreSQL
+	go test -run '^$$' -bench . -benchtime 3s ./internal/bench
+
+mutate: ## break the guards one by one; a named test must notice each
+	go run ./internal/mutate
+
+generate: ## rewrite what is printed from code: the OpenAPI document, the state diagram
+	go test ./internal/httpapi . -run 'TestOpenAPIDocument|TestStateMachineDoc' -update
+
+check-generate: generate ## fail if that changes anything
+	git diff --exit-code api docs
+
+lint: ## golangci-lint, if it is installed
+	golangci-lint run
+
+check: ## what a change must pass
+	gofmt -l . | (! grep .)
+	go vet ./...
+	go test ./...
