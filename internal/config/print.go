@@ -1,0 +1,168 @@
+package config
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// Redacted stands where a secret would be printed.
+const Redacted = "[redacted]"
+
+// Print writes the configuration as it is in effect, with where each setting
+// comes from. Secrets are not in it; references to them are.
+func (c *Config) Print(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	p := &printer{out: out, sources: c.sources}
+	p.fields(reflect.ValueOf(&c.File).Elem(), "", 0)
+	return out.Flush()
+}
+
+type printer struct {
+	out     *bufio.Writer
+	sources map[string]string
+}
+
+// line writes one key with its value and the source of it.
+func (p *printer) line(depth int, key, value, path string) {
+	text := strings.Repeat("  ", depth) + key + ":"
+	if value != "" {
+		text += " " + value
+	}
+	source := p.sources[path]
+	if source == "" {
+		source = "default"
+	}
+	_, _ = fmt.Fprintf(p.out, "%-48s # %s\n", text, source)
+}
+
+func (p *printer) heading(depth int, key string) {
+	_, _ = fmt.Fprintf(p.out, "%s%s:\n", strings.Repeat("  ", depth), key)
+}
+
+func (p *printer) fields(v reflect.Value, path string, depth int) {
+	for _, f := range fieldsOf(v.Type()) {
+		if !f.later {
+			p.value(v.Field(f.index), f.key, join(path, f.key), depth)
+		}
+	}
+}
+
+func (p *printer) value(v reflect.Value, key, path string, depth int) {
+	switch value := v.Addr().Interface().(type) {
+	case *Secret:
+		if value.Written != "" {
+			p.line(depth, key, quoteYAML(value.printed(path)), path)
+		}
+		return
+	case *Duration:
+		if *value != 0 {
+			p.line(depth, key, value.String(), path)
+		}
+		return
+	case *Lifetime:
+		p.line(depth, key, value.String(), path)
+		return
+	case *Failover:
+		p.line(depth, key, value.printed(), path)
+		return
+	case *Target:
+		p.heading(depth, key)
+		p.fields(reflect.ValueOf(value.variant()).Elem(), path, depth+1)
+		return
+	}
+	p.plain(v, key, path, depth)
+}
+
+func (p *printer) plain(v reflect.Value, key, path string, depth int) {
+	switch v.Kind() {
+	case reflect.Struct:
+		p.heading(depth, key)
+		p.fields(v, path, depth+1)
+	case reflect.Map:
+		p.mapping(v, key, path, depth)
+	case reflect.Slice:
+		p.slice(v, key, path, depth)
+	case reflect.String:
+		if v.String() != "" {
+			p.line(depth, key, quoteYAML(v.String()), path)
+		}
+	default:
+		if !v.IsZero() || p.sources[path] != "" || v.Kind() == reflect.Bool || v.Kind() == reflect.Float64 {
+			p.line(depth, key, fmt.Sprint(v.Interface()), path)
+		}
+	}
+}
+
+func (p *printer) mapping(v reflect.Value, key, path string, depth int) {
+	if v.Len() == 0 {
+		return
+	}
+	p.heading(depth, key)
+	names := map[string]reflect.Value{}
+	for _, name := range v.MapKeys() {
+		names[name.String()] = v.MapIndex(name)
+	}
+	for _, name := range sortedKeys(names) {
+		item := reflect.New(v.Type().Elem()).Elem() // addressable
+		item.Set(names[name])
+		p.value(item, name, join(path, name), depth+1)
+	}
+}
+
+func (p *printer) slice(v reflect.Value, key, path string, depth int) {
+	if v.Len() == 0 {
+		return
+	}
+	if v.Type().Elem().Kind() == reflect.String {
+		items := make([]string, v.Len())
+		for i := range items {
+			items[i] = quoteYAML(v.Index(i).String())
+		}
+		p.line(depth, key, "["+strings.Join(items, ", ")+"]", path)
+		return
+	}
+	p.heading(depth, key)
+	for i := range v.Len() {
+		_, _ = fmt.Fprintf(p.out, "%s-\n", strings.Repeat("  ", depth+1))
+		p.fields(v.Index(i), path+"["+strconv.Itoa(i)+"]", depth+2)
+	}
+}
+
+// printed shows a reference, and nothing of a secret written out.
+func (s *Secret) printed(path string) string {
+	if path == "store" {
+		if store, err := ParseStore(s.Value.Reveal()); err == nil {
+			return store.String()
+		}
+		return Redacted
+	}
+	refs := reference.FindAllString(s.Written.Reveal(), -1)
+	if len(refs) == 0 {
+		return Redacted
+	}
+	return strings.Join(refs, " ")
+}
+
+func (f *Failover) printed() string {
+	if f.Mode == onejob.FailoverDeclared {
+		return "{declared: " + strconv.Quote(f.Why) + "}"
+	}
+	return string(f.Mode)
+}
+
+// quoteYAML quotes text that would not read back as itself.
+func quoteYAML(s string) string {
+	plain := s != "" && !strings.ContainsAny(s, " \t\n\r\"'#{}[],&*!|>%@`\\") && !strings.HasSuffix(s, ":") && !strings.HasPrefix(s, "-")
+	if plain {
+		if _, err := strconv.ParseFloat(s, 64); err != nil && s != "true" && s != "false" && s != "null" && s != "~" {
+			return s
+		}
+	}
+	return strconv.Quote(s)
+}

@@ -1,0 +1,147 @@
+package config_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/onejob-dev/onejob/internal/config"
+)
+
+func compileSchema(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(config.Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource(config.SchemaID, doc); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := c.Compile(config.SchemaID)
+	if err != nil {
+		t.Fatalf("the schema is not valid: %v", err)
+	}
+	return schema
+}
+
+// shapes are files whose form alone decides.
+var shapes = []struct {
+	name, text string
+	valid      bool
+}{
+	{"Nothing", "{}", true},
+	{"Minimal", minimal, true},
+	{"FailoverNever", minimal + "  k: {effect: none, targets: [acme], failover: never}\n", true},
+	{"FailoverDeclared", minimal + "  k: {effect: none, targets: [acme], failover: {declared: same}}\n", true},
+	{"FailoverDeclaredAsText", minimal + "  k: {effect: none, targets: [acme], failover: 'declared: same'}\n", true},
+	{"FailoverDeclaredEmpty", minimal + "  k: {effect: none, targets: [acme], failover: {declared: ''}}\n", false},
+	{"FailoverOther", minimal + "  k: {effect: none, targets: [acme], failover: always}\n", false},
+	{"Forever", "retention: {jobs: forever, keys: forever}", true},
+	{"Eternally", "retention: {jobs: eternally}", false},
+	{"Rate", "limits: {per_owner: {rate: 0.5}}", true},
+	{"StoredBytesZero", "limits: {per_owner: {stored_bytes: 0}}", true},
+	{"StoredBytes", "limits: {per_owner: {stored_bytes: 1}}", false},
+	{"OpenAI", "targets: {a: {provider: openai, model: m, api_key: k}}", true},
+	{"OpenAIWithoutModel", "targets: {a: {provider: openai}}", false},
+	{"Anthropic", "targets: {a: {provider: anthropic, model: m, api_key: k, max_tokens: 5}}", true},
+	{"KeyOfAnotherProvider", "targets: {a: {provider: openai, model: m, max_tokens: 5}}", false},
+	{"Worker", "targets: {a: {provider: worker}}", false},
+	{"Replay", "targets: {a: {provider: http, request: {url: 'http://x'}, replay: {safe: true}}}", false},
+	{"Outcome", "targets: {a: {provider: http, request: {url: 'http://x'}, outcomes: [{when: 'status == 502', class: refused, target_fault: true}]}}", true},
+	{"OutcomeAccepted", "targets: {a: {provider: http, request: {url: 'http://x'}, outcomes: [{when: 'status == 502', class: accepted}]}}", false},
+	{"Method", "targets: {a: {provider: http, request: {url: 'http://x', method: TRACE}}}", false},
+	{"NoURL", "targets: {a: {provider: http, request: {}}}", false},
+	{"EmptyURL", "targets: {a: {provider: http, request: {url: ''}}}", false},
+	{"NoEffect", minimal + "  k: {targets: [acme]}\n", false},
+	{"NoTargets", minimal + "  k: {effect: none, targets: []}\n", false},
+	{"NoUnit", minimal + "  k: {effect: none, targets: [acme], timeout: 30}\n", false},
+	{"Race", minimal + "  k: {effect: none, targets: [acme], race: {after: 1s}}\n", false},
+	{"UnknownKey", "colour: red", false},
+	{"Webhooks", "webhooks: {}", false},
+	{"SlotsAsText", "workers: {slots: '3'}", false},
+	{"SlotsZero", "workers: {slots: 0}", false},
+	{"BadName", "targets: {'a b': {provider: openai, model: m}}", false},
+	{"BadDurability", "durability: maybe", false},
+	{"List", "workers: []", false},
+}
+
+func TestTheSchemaAndTheDecoderAgree(t *testing.T) {
+	t.Parallel()
+
+	schema := compileSchema(t)
+	for _, tt := range shapes {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			var doc any
+			if err := yaml.Unmarshal([]byte(tt.text), &doc); err != nil {
+				t.Fatal(err)
+			}
+			bySchema := schema.Validate(doc)
+			_, byDecoder := load(tt.text, nil)
+			if (bySchema == nil) != tt.valid || (byDecoder == nil) != tt.valid {
+				t.Errorf("valid %v; the schema says %v\nthe decoder says %v", tt.valid, bySchema, byDecoder)
+			}
+		})
+	}
+}
+
+func TestEveryDefaultOfTheSchemaIsWhatTheDecoderFillsIn(t *testing.T) {
+	t.Parallel()
+
+	c := mustLoad(t, minimal, nil)
+	var out strings.Builder
+	if err := c.Print(&out); err != nil {
+		t.Fatal(err)
+	}
+	printed := out.String()
+	for _, want := range []string{
+		"listen: 127.0.0.1:4545", "store: sqlite:onejob.db", "slots: 64", "lease: 30s", "drain: 1m", "jobs: 30d", "keys: 400d",
+		"durability: local", "max_body_bytes: 1048576", "max_requests: 1024", "timeout: 1m", "linger: 10m", "send_within: 30s",
+		"max_attempts: 5", "per_target: 3", "initial: 1s", "max: 1m", "failover: certified", "method: POST",
+	} {
+		if !strings.Contains(printed, want) {
+			t.Errorf("%q is not printed in\n%s", want, printed)
+		}
+	}
+	for line := range strings.Lines(printed) {
+		isTarget := strings.Contains(line, "url:") || strings.Contains(line, "provider:") || strings.Contains(line, "effect:") || strings.Contains(line, "targets: [")
+		if strings.Contains(line, "#") && strings.Contains(line, "# default") == isTarget {
+			t.Errorf("wrong source: %s", line)
+		}
+	}
+}
+
+func TestWhatIsPrintedCanBeReadBack(t *testing.T) {
+	t.Parallel()
+
+	c := mustLoad(t, minimal+`
+  k:
+    effect: none
+    targets: [acme]
+    failover: {declared: "both: \"equal\" #1"}
+    deadline: 2d
+`, nil)
+	var first, second strings.Builder
+	if err := c.Print(&first); err != nil {
+		t.Fatal(err)
+	}
+	if err := mustLoad(t, first.String(), nil).Print(&second); err != nil {
+		t.Fatal(err)
+	}
+	strip := func(s string) string {
+		var b strings.Builder
+		for line := range strings.Lines(s) {
+			setting, _, _ := strings.Cut(line, " # ")
+			b.WriteString(strings.TrimRight(setting, " \n") + "\n")
+		}
+		return b.String()
+	}
+	if strip(first.String()) != strip(second.String()) {
+		t.Errorf("first:\n%s\nsecond:\n%s", first.String(), second.String())
+	}
+}

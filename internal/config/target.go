@@ -1,0 +1,130 @@
+package config
+
+import (
+	"sort"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// Target is one place where a job can be tried. Exactly one member is set.
+type Target struct {
+	HTTP      *HTTPTarget
+	OpenAI    *OpenAITarget
+	Anthropic *AnthropicTarget
+}
+
+// HTTPTarget is any HTTP endpoint.
+type HTTPTarget struct {
+	Provider          string        `yaml:"provider" required:"true" enum:"http" doc:"Any HTTP endpoint."`
+	Request           Request       `yaml:"request" required:"true" doc:"The request that is sent."`
+	IdempotencyHeader string        `yaml:"idempotency_header" doc:"The header that carries a key stable per job and target. Absent: none is sent."`
+	MaxExecution      Duration      `yaml:"max_execution" min:"1ms" max:"3650d" doc:"The longest it can still be working after the request went out. Absent: not finding a job there never proves that it failed."`
+	MaxResponseBytes  int64         `yaml:"max_response_bytes" min:"1" max:"1073741824" doc:"The largest answer that is kept, in bytes; the result of a larger one is lost. Absent: the provider's own bound."`
+	DialTimeout       Duration      `yaml:"dial_timeout" min:"1ms" max:"5m" doc:"Bounds the making of a connection. Absent: the provider's own bound."`
+	ResultType        string        `yaml:"result_type" default:"application/json" doc:"The media type that a success must have; */* takes anything."`
+	StreamsBody       bool          `yaml:"streams_body" default:"false" doc:"The endpoint acts on a body before its end, so that one cut short proves nothing."`
+	HTTP2             bool          `yaml:"http2" default:"false" doc:"Offer HTTP/2, at the price of a connection a request."`
+	Outcomes          []OutcomeRule `yaml:"outcomes" doc:"What certain answers prove, ahead of the usual table. The first that fits counts."`
+	Cost              string        `yaml:"cost" doc:"A CEL expression over status, headers and body: the cost in millionths of the currency."`
+	Currency          string        `yaml:"currency" doc:"The currency of cost. Absent: USD."`
+	Usage             string        `yaml:"usage" doc:"A CEL expression: what the provider counted. Absent: the member usage of the body."`
+
+	Replay   later `yaml:"replay"`
+	Accepted later `yaml:"accepted"`
+	Lookup   later `yaml:"lookup"`
+	Cancel   later `yaml:"cancel"`
+	Callback later `yaml:"callback"`
+}
+
+// Request is what is sent to an HTTP endpoint.
+type Request struct {
+	Method  string            `yaml:"method" default:"POST" enum:"POST|PUT|PATCH|GET|DELETE" doc:"The HTTP method."`
+	URL     string            `yaml:"url" required:"true" doc:"The absolute URL, http or https."`
+	Headers map[string]Secret `yaml:"headers" doc:"Headers to send. Values may hold ${env:NAME} and ${file:/path}."`
+	Body    string            `yaml:"body" doc:"A Jinja template over input, job.id, attempt.id, attempt.number, metadata and provider_key. Absent: the job's input, byte for byte."`
+}
+
+// OutcomeRule says what certain answers prove.
+type OutcomeRule struct {
+	When        string `yaml:"when" required:"true" doc:"A CEL expression over status, headers and body."`
+	Class       string `yaml:"class" required:"true" enum:"not_executed|refused|executed_failed|succeeded|unknown|result_lost" doc:"What it proves."`
+	TargetFault bool   `yaml:"target_fault" default:"false" doc:"The target is at fault, not the input: another target may do."`
+}
+
+// OpenAITarget speaks the OpenAI API, at OpenAI or at a compatible server.
+type OpenAITarget struct {
+	Provider     string   `yaml:"provider" required:"true" enum:"openai" doc:"OpenAI or a compatible server."`
+	BaseURL      string   `yaml:"base_url" default:"https://api.openai.com/v1" doc:"Where the API is."`
+	Model        string   `yaml:"model" required:"true" doc:"The model's name there."`
+	APIKey       Secret   `yaml:"api_key" doc:"The credential; ${env:NAME} and ${file:/path} are resolved. Absent: none is sent."`
+	MaxExecution Duration `yaml:"max_execution" min:"1ms" max:"3650d" doc:"The longest it can still be working after the request went out."`
+}
+
+// AnthropicTarget speaks the Anthropic messages API.
+type AnthropicTarget struct {
+	Provider     string   `yaml:"provider" required:"true" enum:"anthropic" doc:"The Anthropic messages API."`
+	BaseURL      string   `yaml:"base_url" default:"https://api.anthropic.com" doc:"Where the API is."`
+	Model        string   `yaml:"model" required:"true" doc:"The model's name there."`
+	APIKey       Secret   `yaml:"api_key" doc:"The credential; ${env:NAME} and ${file:/path} are resolved."`
+	MaxTokens    int      `yaml:"max_tokens" min:"1" doc:"The bound on what is generated, for inputs that name none."`
+	MaxExecution Duration `yaml:"max_execution" min:"1ms" max:"3650d" doc:"The longest it can still be working after the request went out."`
+}
+
+// variants makes one target of each provider, by its name in the file.
+func variants() map[string]func() (Target, any) {
+	return map[string]func() (Target, any){
+		"http":      func() (Target, any) { t := &HTTPTarget{}; return Target{HTTP: t}, t },
+		"openai":    func() (Target, any) { t := &OpenAITarget{}; return Target{OpenAI: t}, t },
+		"anthropic": func() (Target, any) { t := &AnthropicTarget{}; return Target{Anthropic: t}, t },
+	}
+}
+
+func providerNames() []string {
+	var names []string
+	for name := range variants() {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// variant returns the member that is set, or nil.
+func (t *Target) variant() any {
+	switch {
+	case t.HTTP != nil:
+		return t.HTTP
+	case t.OpenAI != nil:
+		return t.OpenAI
+	case t.Anthropic != nil:
+		return t.Anthropic
+	}
+	return nil
+}
+
+// decodeNode finds the provider first, for it says which keys there are.
+func (t *Target) decodeNode(d *decoder, n ast.Node, path string) {
+	entries, ok := d.entries(n, path)
+	if !ok {
+		return
+	}
+	for _, e := range entries {
+		if e.key != "provider" {
+			continue
+		}
+		name := scalarText(d.unalias(e.value))
+		if name == "worker" {
+			d.faultAt(e.value, path+".provider", notAvailable("provider: worker"))
+			return
+		}
+		makeVariant, known := variants()[name]
+		if !known {
+			d.faultAt(e.value, path+".provider", "there is no provider "+quote(name)+suggest(name, providerNames()))
+			return
+		}
+		target, member := makeVariant()
+		d.decodeInto(n, path, member)
+		*t = target
+		return
+	}
+	d.faultAt(n, path, "provider is required"+suggest("", providerNames()))
+}
