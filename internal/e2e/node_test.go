@@ -1,0 +1,278 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/onejob-dev/onejob/internal/pgtest"
+	"github.com/onejob-dev/onejob/sim"
+)
+
+// program is the binary under test, built once.
+var program string
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "onejob-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	program = filepath.Join(dir, "onejob")
+	build := exec.Command("go", "build", "-o", program, "./cmd/onejob")
+	build.Dir = filepath.Join("..", "..")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+		return 1
+	}
+	return pgtest.Main(m)
+}
+
+// stores are what every test of this package runs on.
+func onBothStores(t *testing.T, test func(t *testing.T, storeURL string)) {
+	t.Run("SQLite", func(t *testing.T) {
+		test(t, "sqlite:"+filepath.Join(t.TempDir(), "onejob.db"))
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		test(t, pgtest.URL(t))
+	})
+}
+
+// site is one configuration, one provider and one credential; nodes run on it.
+type site struct {
+	t        *testing.T
+	dir      string
+	store    string
+	key      string
+	provider *sim.Server
+}
+
+// newSite makes a site whose kind charge has the given YAML.
+func newSite(t *testing.T, storeURL, kind string, provider sim.Options) *site {
+	t.Helper()
+	provider.IntentFunc = sim.IntentMember("order")
+	s := &site{t: t, dir: t.TempDir(), store: storeURL, provider: sim.ForTest(t, provider)}
+	config := fmt.Sprintf(`
+targets:
+  acme:
+    provider: http
+    request: {url: "%s/v1/charges", headers: {Authorization: "Bearer ${env:ACME_KEY}"}}
+    idempotency_header: Idempotency-Key
+kinds:
+  charge: %s
+workers: {slots: 16, lease: 1s, drain: 10s}
+secret: "a secret that all nodes share"
+`, s.provider.URL(), kind)
+	if err := os.WriteFile(s.config(), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if strings.HasPrefix(storeURL, "postgres:") {
+		s.run("migrate", "up", "--store", storeURL)
+	}
+	s.key = s.run("keys", "create", "--owner", "shop", "--role", "operator", "--store", storeURL)
+	return s
+}
+
+// canary is a provider's credential that must appear nowhere.
+const canary = "CANARY-4f1c9a-SECRET"
+
+func (s *site) config() string { return filepath.Join(s.dir, "onejob.yaml") }
+
+func (s *site) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(program, args...)
+	cmd.Dir = s.dir
+	cmd.Env = append(os.Environ(), "ACME_KEY="+canary)
+	return cmd
+}
+
+func (s *site) run(args ...string) string {
+	s.t.Helper()
+	var stderr bytes.Buffer
+	cmd := s.command(args...)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		s.t.Fatalf("onejob %s: %v\n%s", strings.Join(args, " "), err, stderr.Bytes())
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// node is one serving process.
+type node struct {
+	site *site
+	addr string
+	cmd  *exec.Cmd
+	log  *syncBuffer
+}
+
+func (s *site) newNode() *node {
+	s.t.Helper()
+	n := &node{site: s, addr: freeAddr(s.t), log: &syncBuffer{}}
+	s.t.Cleanup(func() {
+		n.kill()
+		if s.t.Failed() {
+			s.t.Logf("the end of the log of %s:\n%s", n.addr, n.log.tail(4000))
+		}
+	})
+	return n
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// start starts the process and waits until it is ready.
+func (n *node) start() {
+	n.site.t.Helper()
+	n.cmd = n.site.command("serve", "--config", n.site.config(), "--store", n.site.store, "--listen", n.addr)
+	n.cmd.Stderr, n.cmd.Stdout = n.log, n.log
+	if err := n.cmd.Start(); err != nil {
+		n.site.t.Fatal(err)
+	}
+	if !eventually(20*time.Second, n.ready) {
+		n.site.t.Fatalf("the node is not ready:\n%s", n.log.tail(4000))
+	}
+}
+
+func (n *node) ready() bool {
+	resp, err := http.Get("http://" + n.addr + "/readyz")
+	if err != nil {
+		return false
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}
+
+// kill is kill -9; safe to repeat.
+func (n *node) kill() {
+	if n.cmd == nil {
+		return
+	}
+	_ = n.cmd.Process.Signal(syscall.SIGKILL)
+	_ = n.cmd.Wait()
+	n.cmd = nil
+}
+
+// terminate sends SIGTERM and returns how the process ended.
+func (n *node) terminate() error {
+	_ = n.cmd.Process.Signal(syscall.SIGTERM)
+	err := n.cmd.Wait()
+	n.cmd = nil
+	return err
+}
+
+// eventually polls until ok says so, or reports false after d.
+func eventually(d time.Duration, ok func() bool) bool {
+	deadline := time.After(d)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if ok() {
+			return true
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			return false
+		}
+	}
+}
+
+// syncBuffer is a log that a process writes while a test reads.
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) tail(n int) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := b.buf.Bytes()
+	return string(all[max(0, len(all)-n):])
+}
+
+// job is what a test reads of an answer.
+type job struct {
+	ID      string `json:"id"`
+	State   string `json:"state"`
+	Code    string `json:"code"`
+	Blocked *struct {
+		Reason string `json:"reason"`
+		Detail string `json:"detail"`
+	} `json:"blocked"`
+	Attempts []struct {
+		ID    string `json:"id"`
+		State string `json:"state"`
+	} `json:"attempts"`
+}
+
+type reply struct {
+	status   int
+	replayed bool
+	job      job
+}
+
+var client = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
+
+func (n *node) send(ctx context.Context, method, path, body string, header ...string) (reply, error) {
+	var r reply
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+n.addr+path, strings.NewReader(body))
+	if err != nil {
+		return r, err
+	}
+	req.GetBody = nil
+	req.Header.Set("Authorization", "Bearer "+n.site.key)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return r, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return r, err
+	}
+	r.status, r.replayed = resp.StatusCode, resp.Header.Get("Idempotent-Replayed") == "true"
+	return r, json.Unmarshal(raw, &r.job)
+}
+
+// submit asks for the charge of one order under its own key.
+func (n *node) submit(ctx context.Context, order string) (reply, error) {
+	return n.send(ctx, http.MethodPost, "/v1/jobs", fmt.Sprintf(`{"kind":"charge","input":{"order":%q,"amount":42}}`, order), "Idempotency-Key", "key-"+order)
+}
+
+func (n *node) get(ctx context.Context, id string) (reply, error) {
+	return n.send(ctx, http.MethodGet, "/v1/jobs/"+id, "")
+}
