@@ -1,7 +1,6 @@
 package httpcall
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -29,13 +28,7 @@ func (p *Provider) compile() error {
 	p.plan.cost = c.expression("cost", o.Cost)
 	p.plan.usage = c.expression("usage", o.Usage)
 	c.check(o.Currency == "" || o.Cost != "", "currency: there is no cost")
-	if o.Accepted != nil {
-		p.plan.acceptedWhen = c.condition("accepted.when", cmp.Or(o.Accepted.When, "status == 202"))
-		p.plan.id = c.expression("accepted.id", o.Accepted.ID)
-		c.check(o.Accepted.ID != "", "accepted.id is required")
-	}
-	p.plan.lookup = c.lookup(o.Lookup)
-	c.cancel(o.Cancel)
+	c.asynchronous(o, &p.plan)
 	p.reading = wire.Reading{
 		MediaType: o.ResultType, Rules: rules, InspectFunc: p.inspect, PriceFunc: p.price, NowFunc: o.NowFunc,
 	}

@@ -94,7 +94,7 @@ func (o Options) secrets() []onejob.Secret {
 type plan struct {
 	cost, usage      *wire.Expression
 	acceptedWhen, id *wire.Expression
-	lookup           *lookup
+	lookup, callback *states // nil: none
 }
 
 // inspect looks into a complete JSON body of a 2xx answer.

@@ -42,6 +42,8 @@ type Options struct {
 	Accepted *Accepted
 	// Lookup asks the provider about an attempt. Nil: it cannot be asked.
 	Lookup *Lookup
+	// Callback reads what the provider reports by itself. Nil: nothing.
+	Callback *Callback
 	// Cancel asks the provider to give an attempt up. Nil: it cannot be asked.
 	Cancel *Cancel
 

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -76,6 +77,13 @@ type Seen struct {
 }
 
 func (s *Seen) is2xx() bool { return s.Status >= 200 && s.Status <= 299 }
+
+// Received is what was seen of a report that a provider sent by itself.
+func Received(header http.Header, body []byte) *Seen {
+	s := &Seen{Status: http.StatusOK, Header: header, Body: body, framed: true, scrub: func(text string) string { return text }}
+	s.parse()
+	return s
+}
 
 // parse reads the body as one JSON value, exactly.
 func (s *Seen) parse() {
@@ -157,6 +165,9 @@ func (s *Seen) detail() string {
 	}
 	return s.scrub(printable(errorText(s.JSON), maxDetail))
 }
+
+// Sentence is what an error body says in its own words, or else otherwise.
+func (s *Seen) Sentence(otherwise string) string { return cmp.Or(s.detail(), otherwise) }
 
 // errorText finds the sentence in the usual shapes of an error body.
 func errorText(body any) string {
