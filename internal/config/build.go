@@ -1,9 +1,8 @@
 package config
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
+	"cmp"
+	"errors"
 	"fmt"
 	"net/textproto"
 	"slices"
@@ -11,7 +10,9 @@ import (
 	"time"
 
 	"github.com/onejob-dev/onejob"
+	"github.com/onejob-dev/onejob/provider/anthropic"
 	httpcall "github.com/onejob-dev/onejob/provider/http"
+	"github.com/onejob-dev/onejob/provider/openai"
 	"github.com/onejob-dev/onejob/provider/wire"
 )
 
@@ -34,18 +35,53 @@ func (c *Config) Targets() ([]onejob.Target, error) {
 			return nil, fmt.Errorf("targets.%s: %w", name, err)
 		}
 		targets = append(targets, onejob.Target{
-			Name: name, Provider: provider, Digest: t.Digest(), MaxExecution: t.maxExecution(),
+			Name: name, Provider: provider, Digest: provider.Digest(), MaxExecution: t.maxExecution(),
 		})
 	}
 	return targets, nil
 }
 
-func (t *Target) provider() (onejob.Provider, error) {
+// digester is a provider that addresses its configuration by content, secrets
+// left out.
+type digester interface {
+	onejob.Provider
+	Digest() string
+}
+
+func (t *Target) provider() (digester, error) {
 	switch {
 	case t.HTTP != nil:
 		return httpcall.New(t.HTTP.options())
+	case t.OpenAI != nil:
+		return openai.New(t.OpenAI.options())
+	case t.Anthropic != nil:
+		return anthropic.New(t.Anthropic.options())
 	}
-	return nil, fmt.Errorf("no provider is configured")
+	return nil, errors.New("no provider is configured")
+}
+
+func (t *OpenAITarget) options() openai.Options {
+	return openai.Options{
+		BaseURL: t.BaseURL, Model: t.Model, APIKey: t.APIKey.Value, Organization: t.Organization, Project: t.Project,
+		Price: wire.TokenPrice(t.Price), Outcomes: rulesOf(t.Outcomes),
+		MaxResponseBytes: t.MaxResponseBytes, DialTimeout: time.Duration(t.DialTimeout),
+	}
+}
+
+func (t *AnthropicTarget) options() anthropic.Options {
+	return anthropic.Options{
+		BaseURL: t.BaseURL, Version: t.Version, Model: t.Model, APIKey: t.APIKey.Value, MaxTokens: t.MaxTokens,
+		Price: wire.TokenPrice(t.Price), Outcomes: rulesOf(t.Outcomes),
+		MaxResponseBytes: t.MaxResponseBytes, DialTimeout: time.Duration(t.DialTimeout),
+	}
+}
+
+func rulesOf(outcomes []OutcomeRule) []wire.Rule {
+	var rules []wire.Rule
+	for _, o := range outcomes {
+		rules = append(rules, wire.Rule{When: o.When, Class: onejob.Outcome(o.Class), TargetFault: o.TargetFault})
+	}
+	return rules
 }
 
 func (t *Target) maxExecution() time.Duration {
@@ -66,9 +102,9 @@ func (t *Target) URL() string {
 	case t.HTTP != nil:
 		return t.HTTP.Request.URL
 	case t.OpenAI != nil:
-		return t.OpenAI.BaseURL
+		return cmp.Or(t.OpenAI.BaseURL, openai.DefaultBaseURL)
 	case t.Anthropic != nil:
-		return t.Anthropic.BaseURL
+		return cmp.Or(t.Anthropic.BaseURL, anthropic.DefaultBaseURL)
 	}
 	return ""
 }
@@ -80,7 +116,7 @@ func (t *HTTPTarget) options() httpcall.Options {
 		IdempotencyHeader: t.IdempotencyHeader, ResultType: t.ResultType,
 		Cost: t.Cost, Currency: t.Currency, Usage: t.Usage,
 		MaxResponseBytes: t.MaxResponseBytes, DialTimeout: time.Duration(t.DialTimeout),
-		StreamsBody: t.StreamsBody, HTTP2: t.HTTP2,
+		StreamsBody: t.StreamsBody, HTTP2: t.HTTP2, Outcomes: rulesOf(t.Outcomes),
 	}
 	for name, value := range t.Request.Headers {
 		if hidesValue(name, value) {
@@ -88,9 +124,6 @@ func (t *HTTPTarget) options() httpcall.Options {
 		} else {
 			o.Headers[name] = value.Value.Reveal()
 		}
-	}
-	for _, rule := range t.Outcomes {
-		o.Outcomes = append(o.Outcomes, wire.Rule{When: rule.When, Class: onejob.Outcome(rule.Class), TargetFault: rule.TargetFault})
 	}
 	return o
 }
@@ -103,42 +136,4 @@ var plainHeaders = []string{
 
 func hidesValue(name string, value Secret) bool {
 	return strings.Contains(value.Written.Reveal(), "${") || !slices.Contains(plainHeaders, textproto.CanonicalMIMEHeaderKey(name))
-}
-
-// Digest addresses the target by its content, secrets left out: two targets with
-// the same digest do the same to the same input.
-func (t *Target) Digest() string {
-	content, err := json.Marshal(t.content())
-	if err != nil { // strings, numbers and booleans always encode
-		return ""
-	}
-	sum := sha256.Sum256(content)
-	return "sha256:" + hex.EncodeToString(sum[:])
-}
-
-// content is what decides what the target does. Of secrets only their names are
-// in it. encoding/json sorts the keys of maps.
-func (t *Target) content() any {
-	switch {
-	case t.HTTP != nil:
-		h := *t.HTTP
-		headers := map[string]string{}
-		for name, value := range h.Request.Headers {
-			headers[textproto.CanonicalMIMEHeaderKey(name)] = ""
-			if !hidesValue(name, value) {
-				headers[textproto.CanonicalMIMEHeaderKey(name)] = value.Value.Reveal()
-			}
-		}
-		h.Request.Headers = nil
-		return []any{"http", h, headers}
-	case t.OpenAI != nil:
-		o := *t.OpenAI
-		o.APIKey = Secret{}
-		return []any{"openai", o}
-	case t.Anthropic != nil:
-		a := *t.Anthropic
-		a.APIKey = Secret{}
-		return []any{"anthropic", a}
-	}
-	return nil
 }

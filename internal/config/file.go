@@ -35,7 +35,7 @@ type Retention struct {
 // Workers says how attempts are worked on.
 type Workers struct {
 	Slots int      `yaml:"slots" default:"64" min:"1" max:"10000" doc:"How many attempts are under way at once, those left out that linger for a late answer."`
-	Lease Duration `yaml:"lease" default:"30s" min:"3s" max:"1h" doc:"How long a worker's claim is trusted without news. Renewed at a third."`
+	Lease Duration `yaml:"lease" default:"30s" min:"1s" max:"1h" doc:"How long a worker's claim is trusted without news. Renewed at a third."`
 	Drain Duration `yaml:"drain" default:"60s" min:"1ms" max:"24h" doc:"How long a stop waits for attempts under way."`
 }
 

@@ -53,21 +53,39 @@ type OutcomeRule struct {
 
 // OpenAITarget speaks the OpenAI API, at OpenAI or at a compatible server.
 type OpenAITarget struct {
-	Provider     string   `yaml:"provider" required:"true" enum:"openai" doc:"OpenAI or a compatible server."`
-	BaseURL      string   `yaml:"base_url" default:"https://api.openai.com/v1" doc:"Where the API is."`
-	Model        string   `yaml:"model" required:"true" doc:"The model's name there."`
-	APIKey       Secret   `yaml:"api_key" doc:"The credential; ${env:NAME} and ${file:/path} are resolved. Absent: none is sent."`
-	MaxExecution Duration `yaml:"max_execution" min:"1ms" max:"3650d" doc:"The longest it can still be working after the request went out."`
+	Provider         string        `yaml:"provider" required:"true" enum:"openai" doc:"OpenAI or a compatible server."`
+	BaseURL          string        `yaml:"base_url" doc:"Where the API is, without /chat/completions. Absent: OpenAI's own."`
+	Model            string        `yaml:"model" required:"true" doc:"The model's name there."`
+	APIKey           Secret        `yaml:"api_key" doc:"The credential; ${env:NAME} and ${file:/path} are resolved. A base_url may do without."`
+	Organization     string        `yaml:"organization" doc:"Absent: not sent."`
+	Project          string        `yaml:"project" doc:"Absent: not sent."`
+	Price            Price         `yaml:"price" doc:"What tokens cost. Absent: no price is told."`
+	MaxExecution     Duration      `yaml:"max_execution" min:"1ms" max:"3650d" doc:"The longest it can still be working after the request went out."`
+	MaxResponseBytes int64         `yaml:"max_response_bytes" min:"1" max:"1073741824" doc:"The largest answer that is kept, in bytes. Absent: the provider's own bound."`
+	DialTimeout      Duration      `yaml:"dial_timeout" min:"1ms" max:"5m" doc:"Bounds the making of a connection. Absent: the provider's own bound."`
+	Outcomes         []OutcomeRule `yaml:"outcomes" doc:"What certain answers prove, ahead of the usual table."`
 }
 
 // AnthropicTarget speaks the Anthropic messages API.
 type AnthropicTarget struct {
-	Provider     string   `yaml:"provider" required:"true" enum:"anthropic" doc:"The Anthropic messages API."`
-	BaseURL      string   `yaml:"base_url" default:"https://api.anthropic.com" doc:"Where the API is."`
-	Model        string   `yaml:"model" required:"true" doc:"The model's name there."`
-	APIKey       Secret   `yaml:"api_key" doc:"The credential; ${env:NAME} and ${file:/path} are resolved."`
-	MaxTokens    int      `yaml:"max_tokens" min:"1" doc:"The bound on what is generated, for inputs that name none."`
-	MaxExecution Duration `yaml:"max_execution" min:"1ms" max:"3650d" doc:"The longest it can still be working after the request went out."`
+	Provider         string        `yaml:"provider" required:"true" enum:"anthropic" doc:"The Anthropic messages API."`
+	BaseURL          string        `yaml:"base_url" doc:"Where the API is, without /v1/messages. Absent: Anthropic's own."`
+	Version          string        `yaml:"version" doc:"The version of the API. Absent: the one this program knows."`
+	Model            string        `yaml:"model" required:"true" doc:"The model's name there."`
+	APIKey           Secret        `yaml:"api_key" doc:"The credential; ${env:NAME} and ${file:/path} are resolved."`
+	MaxTokens        int64         `yaml:"max_tokens" min:"1" doc:"The bound on what is generated, for inputs that name none."`
+	Price            Price         `yaml:"price" doc:"What tokens cost. Absent: no price is told."`
+	MaxExecution     Duration      `yaml:"max_execution" min:"1ms" max:"3650d" doc:"The longest it can still be working after the request went out."`
+	MaxResponseBytes int64         `yaml:"max_response_bytes" min:"1" max:"1073741824" doc:"The largest answer that is kept, in bytes. Absent: the provider's own bound."`
+	DialTimeout      Duration      `yaml:"dial_timeout" min:"1ms" max:"5m" doc:"Bounds the making of a connection. Absent: the provider's own bound."`
+	Outcomes         []OutcomeRule `yaml:"outcomes" doc:"What certain answers prove, ahead of the usual table."`
+}
+
+// Price is what tokens cost.
+type Price struct {
+	InputMicros  int64  `yaml:"input_micros" min:"0" doc:"Millionths of the currency for a million tokens of input."`
+	OutputMicros int64  `yaml:"output_micros" min:"0" doc:"The same for output."`
+	Currency     string `yaml:"currency" doc:"As in USD."`
 }
 
 // variants makes one target of each provider, by its name in the file.
