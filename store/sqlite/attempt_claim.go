@@ -1,0 +1,140 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// AttemptClaim starts attempts of due jobs at targets that the claimer knows:
+// higher priority first, then longest due.
+func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (onejob.AttemptClaimResult, error) {
+	var result onejob.AttemptClaimResult
+	err := s.write(ctx, func(x *tx) error {
+		result = onejob.AttemptClaimResult{}
+		due, err := x.due(p)
+		if err != nil {
+			return err
+		}
+		for _, d := range due {
+			// A row that fails alone is left for the next claim.
+			if _, err := x.row(func() error { return x.claim(d.ref, p.StartParams, &result) }); err != nil {
+				return err
+			}
+		}
+		result.NextDue, err = x.nextDue(p.Targets)
+		return err
+	})
+	if err != nil {
+		return onejob.AttemptClaimResult{}, err
+	}
+	return result, nil
+}
+
+// claim does what Decide says about one due job.
+func (x *tx) claim(ref onejob.JobRef, p onejob.StartParams, result *onejob.AttemptClaimResult) error {
+	j, err := x.job(`WHERE j.part = ? AND j.id = ?`, int(ref.Part), ref.ID)
+	if err != nil || j == nil {
+		return err
+	}
+	d := onejob.Decide(&j.Job, j.Attempts, nil, x.now, onejob.Ask{})
+	if _, known := p.Targets[d.Target]; d.Verb != onejob.Start || !known {
+		// It waits, ends, blocks, or goes to somebody else's target.
+		if err := x.stand(&j.Job); err != nil {
+			return err
+		}
+		result.Settled = append(result.Settled, ref)
+		return nil
+	}
+	claimed, err := x.start(&j.Job, onejob.NewAttempt(&j.Job, j.Attempts, d, p, x.now))
+	if err != nil {
+		return err
+	}
+	result.Claimed = append(result.Claimed, *claimed)
+	return nil
+}
+
+// dueJob is one queued job in the order of claims.
+type dueJob struct {
+	ref      onejob.JobRef
+	priority int
+	runAfter time.Time
+}
+
+// due lists due jobs, at most Max of them. It reads the index one target and one
+// priority at a time, so that jobs of later days or of other claimers' targets are
+// never walked over.
+func (x *tx) due(p onejob.AttemptClaimParams) ([]dueJob, error) {
+	var due []dueJob
+	for _, target := range slices.Sorted(maps.Keys(p.Targets)) {
+		found := 0
+		err := x.priorities(target, func(priority int) (more bool, err error) {
+			err = x.query(`
+				SELECT part, job_id, run_after FROM job_states
+				WHERE state = 'queued' AND next_target = ? AND priority = ? AND run_after <= ?
+				ORDER BY run_after LIMIT ?`, func(r *row) error {
+				found++
+				due = append(due, dueJob{
+					ref: onejob.JobRef{Part: uint8(r.Int64()), ID: r.String()}, priority: priority, runAfter: r.Time(),
+				})
+				return nil
+			}, target, priority, x.now, max(0, p.Max-found))
+			return found < p.Max, err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(due, func(a, b dueJob) int {
+		return cmp.Or(cmp.Compare(b.priority, a.priority), a.runAfter.Compare(b.runAfter), cmp.Compare(a.ref.ID, b.ref.ID))
+	})
+	return due[:min(max(0, p.Max), len(due))], nil
+}
+
+// priorities calls each with every priority that queued jobs of a target have,
+// highest first, while it wants more.
+func (x *tx) priorities(target string, each func(priority int) (more bool, err error)) error {
+	below := int64(math.MaxInt64)
+	for {
+		found := false
+		err := x.query(`
+			SELECT priority FROM job_states
+			WHERE state = 'queued' AND next_target = ? AND priority < ?
+			ORDER BY priority DESC LIMIT 1`, func(r *row) error {
+			found, below = true, r.Int64()
+			return nil
+		}, target, below)
+		if err != nil || !found {
+			return err
+		}
+		if more, err := each(int(below)); err != nil || !more {
+			return err
+		}
+	}
+}
+
+// nextDue is when the next queued job of these targets becomes due.
+func (x *tx) nextDue(targets map[string]onejob.TargetPins) (next time.Time, err error) {
+	for target := range targets {
+		err := x.priorities(target, func(priority int) (more bool, err error) {
+			return true, x.query(`
+				SELECT run_after FROM job_states
+				WHERE state = 'queued' AND next_target = ? AND priority = ?
+				ORDER BY run_after LIMIT 1`, func(r *row) error {
+				if at := r.Time(); next.IsZero() || at.Before(next) {
+					next = at
+				}
+				return nil
+			}, target, priority)
+		})
+		if err != nil {
+			return next, err
+		}
+	}
+	return next, nil
+}

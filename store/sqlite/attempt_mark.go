@@ -1,0 +1,79 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// mark is what the commit before the wire writes of an attempt.
+func mark(a *onejob.Attempt, lease, sendWithin time.Duration, pins onejob.TargetPins, now time.Time) {
+	a.State, a.MarkedAt, a.LeaseExpiresAt = onejob.AttemptRunning, now, millis(now.Add(lease))
+	a.SendBy, a.TargetDigest = millis(now.Add(sendWithin)), pins.Digest
+	a.QuarantineUntil = later(onejob.QuarantineEnd(now.Add(sendWithin), sendWithin, pins.MaxExecution))
+}
+
+// AttemptMark moves attempts to running, before anything is sent. A lease that
+// has ended marks nothing, even if no sweep came by yet.
+func (s *Store) AttemptMark(ctx context.Context, params []onejob.AttemptMarkParams) ([]onejob.AttemptMarkResult, error) {
+	return batch(ctx, s, params, (*tx).mark, func(err error) onejob.AttemptMarkResult {
+		return onejob.AttemptMarkResult{Err: err}
+	})
+}
+
+func (x *tx) mark(p *onejob.AttemptMarkParams) (onejob.AttemptMarkResult, error) {
+	var a onejob.Attempt
+	mark(&a, p.Lease, p.SendWithin, p.Pins, x.now)
+	n, err := x.exec(`
+		UPDATE attempts SET state = 'running', marked_at = ?, lease_expires_at = ?, send_by = ?, quarantine_until = ?, target_digest = ?
+		WHERE part = ? AND id = ? AND job_id = ? AND claim_token = ? AND `+sources(onejob.EventMarked)+` AND lease_expires_at > ?
+			AND EXISTS (SELECT 1 FROM job_states s
+				WHERE s.part = attempts.part AND s.job_id = attempts.job_id AND s.cancel_requested_at IS NULL AND s.`+open+`)`,
+		a.MarkedAt, a.LeaseExpiresAt, a.SendBy, a.QuarantineUntil, a.TargetDigest,
+		int(p.Ref.Part), p.Ref.ID, p.Ref.JobID, p.ClaimToken, x.now)
+	if err != nil {
+		return onejob.AttemptMarkResult{}, err
+	}
+	if n == 0 {
+		return onejob.AttemptMarkResult{}, errorOfLostClaim(p.Ref)
+	}
+	j, err := x.changed(p.Ref.Part, p.Ref.JobID)
+	if err != nil {
+		return onejob.AttemptMarkResult{}, err
+	}
+	return onejob.AttemptMarkResult{Attempt: *attemptIn(&j.Job, p.Ref.ID)}, nil
+}
+
+// AttemptRenew extends leases. One that has ended can still be renewed while
+// nobody acted on it.
+func (s *Store) AttemptRenew(ctx context.Context, params []onejob.AttemptRenewParams) ([]onejob.AttemptRenewResult, error) {
+	return batch(ctx, s, params, (*tx).renew, func(err error) onejob.AttemptRenewResult {
+		return onejob.AttemptRenewResult{Err: err}
+	})
+}
+
+func (x *tx) renew(p *onejob.AttemptRenewParams) (result onejob.AttemptRenewResult, err error) {
+	n, err := x.exec(`
+		UPDATE attempts SET lease_expires_at = ?
+		WHERE part = ? AND id = ? AND job_id = ? AND claim_token = ? AND state IN ('starting', 'running')`,
+		millis(x.now.Add(p.Lease)), int(p.Ref.Part), p.Ref.ID, p.Ref.JobID, p.ClaimToken)
+	if err != nil {
+		return result, err
+	}
+	if n == 0 {
+		return result, errorOfLostClaim(p.Ref)
+	}
+	err = x.query(`SELECT cancel_requested_at IS NOT NULL FROM job_states WHERE part = ? AND job_id = ?`, func(r *row) error {
+		result.CancelRequested = r.Bool()
+		return nil
+	}, int(p.Ref.Part), p.Ref.JobID)
+	return result, err
+}
+
+func errorOfLostClaim(ref onejob.AttemptRef) error {
+	return &onejob.Error{
+		Code: onejob.CodeClaimLost, JobID: ref.JobID, AttemptID: ref.ID,
+		Message: "the attempt is no longer held under this claim",
+	}
+}

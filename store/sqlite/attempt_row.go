@@ -1,0 +1,117 @@
+package sqlite
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// attemptColumns are all of an attempt but its result, in the order that
+// scanAttempt reads.
+const attemptColumns = `
+	a.part, a.id, a.job_id, a.number, a.lane, a.target, a.target_digest, a.state, a.claim_token, a.worker,
+	a.lease_expires_at, a.send_by, a.quarantine_until, a.job_version, a.provider_key, a.provider_id,
+	a.request_key_hash, a.request_fingerprint, a.certificate_id, a.waiver_id, a.phase, a.outcome, a.next, a.own_fault,
+	a.evidence, a.error_code, a.error, a.retry_at, a.ruling, a.discarded, a.cost_micros, a.currency, a.usage,
+	a.started_at, a.marked_at, a.finished_at`
+
+const resultColumns = `a.result_type, a.result_lost, a.result`
+
+func scanAttempt(r *row, a *onejob.Attempt) error {
+	a.Part, a.ID, a.JobID, a.Number, a.Lane = uint8(r.Int64()), r.String(), r.String(), r.Int(), r.Int()
+	a.Target, a.TargetDigest = r.String(), r.String()
+	a.State, a.ClaimToken, a.Worker = onejob.AttemptState(r.String()), r.String(), r.String()
+	a.LeaseExpiresAt, a.SendBy, a.QuarantineUntil = r.Time(), r.Time(), r.Time()
+	a.JobVersion, a.ProviderKey, a.ProviderID = r.Int64(), r.String(), r.String()
+	a.RequestKeyHash, a.RequestFingerprint = r.Bytes(), r.Bytes()
+	a.CertificateID, a.WaiverID = r.String(), r.String()
+	a.Phase, a.Outcome, a.Next, a.OwnFault = onejob.Phase(r.String()), onejob.Outcome(r.String()), onejob.Next(r.String()), r.Bool()
+	evidence := r.String()
+	a.Error, a.RetryAt = scanFailure(r), r.Time()
+	ruling, isRuled := r.Text()
+	discarded, isDiscarded := r.Text()
+	a.CostMicros, a.Currency = r.Int64(), r.String()
+	if usage, told := r.Text(); told {
+		a.Usage = json.RawMessage(usage)
+	}
+	a.StartedAt, a.MarkedAt, a.FinishedAt = r.Time(), r.Time(), r.Time()
+
+	if isRuled {
+		a.Ruling = new(onejob.Ruling)
+		if err := decode(ruling, a.Ruling); err != nil {
+			return err
+		}
+	}
+	if isDiscarded {
+		a.Discarded = new(onejob.Discarded)
+		if err := decode(discarded, a.Discarded); err != nil {
+			return err
+		}
+	}
+	if evidence == noEvidence {
+		return nil
+	}
+	return decode(evidence, &a.Evidence)
+}
+
+// noEvidence is how an attempt starts out.
+const noEvidence = `{}`
+
+func scanResult(r *row) *onejob.Result {
+	contentType, answered := r.Text()
+	lost, body := r.Bool(), r.Bytes()
+	if !answered {
+		return nil
+	}
+	return &onejob.Result{Body: body, ContentType: contentType, Lost: lost}
+}
+
+// attemptsOf reads a job's attempts, oldest first, without their results.
+func (x *tx) attemptsOf(j *onejob.Job) (attempts []onejob.Attempt, err error) {
+	if j.AttemptsMade == 0 {
+		return nil, nil
+	}
+	attempts = make([]onejob.Attempt, 0, j.AttemptsMade)
+	err = x.query(`SELECT`+attemptColumns+` FROM attempts a WHERE a.part = ? AND a.job_id = ? ORDER BY a.number`, func(r *row) error {
+		attempts = append(attempts, onejob.Attempt{})
+		return scanAttempt(r, &attempts[len(attempts)-1])
+	}, int(j.Part), j.ID)
+	return attempts, err
+}
+
+// attemptByID reads one attempt, or nil.
+func (x *tx) attemptByID(part uint8, id string) (*onejob.Attempt, error) {
+	var a *onejob.Attempt
+	err := x.query(`SELECT`+attemptColumns+` FROM attempts a WHERE a.part = ? AND a.id = ?`, func(r *row) error {
+		a = new(onejob.Attempt)
+		return scanAttempt(r, a)
+	}, int(part), id)
+	return a, err
+}
+
+// attemptIn returns a job's own attempt.
+func attemptIn(j *onejob.Job, id string) *onejob.Attempt {
+	i := slices.IndexFunc(j.Attempts, func(a onejob.Attempt) bool { return a.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return &j.Attempts[i]
+}
+
+// insertAttempt inserts an attempt that NewAttempt made. Zero rows: another one
+// is in doubt in its lane.
+func (x *tx) insertAttempt(j *onejob.Job, a *onejob.Attempt) (inserted bool, err error) {
+	n, err := x.exec(`
+		INSERT INTO attempts (
+			part, job_id, number, id, lane, lanes, target, target_digest, state, claim_token, worker,
+			lease_expires_at, send_by, quarantine_until, job_version, provider_key,
+			request_key_hash, request_fingerprint, certificate_id, waiver_id, phase, started_at, marked_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (part, job_id, lane) WHERE state IN ('starting', 'running', 'unknown') DO NOTHING`,
+		int(a.Part), a.JobID, a.Number, a.ID, a.Lane, j.Policy.Lanes, a.Target, a.TargetDigest, string(a.State), a.ClaimToken, a.Worker,
+		a.LeaseExpiresAt, a.SendBy, a.QuarantineUntil, a.JobVersion, a.ProviderKey,
+		blobOrNull(a.RequestKeyHash), blobOrNull(a.RequestFingerprint), orNull(a.CertificateID), orNull(a.WaiverID),
+		string(a.Phase), a.StartedAt, a.MarkedAt)
+	return n == 1, err
+}

@@ -1,0 +1,90 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// AttemptStart starts one more attempt of a job because somebody asked.
+func (s *Store) AttemptStart(ctx context.Context, params []onejob.AttemptStartParams) ([]onejob.AttemptStartResult, error) {
+	return batch(ctx, s, params, (*tx).startAsked, func(err error) onejob.AttemptStartResult {
+		return onejob.AttemptStartResult{Err: err}
+	})
+}
+
+func (x *tx) startAsked(p *onejob.AttemptStartParams) (onejob.AttemptStartResult, error) {
+	j, err := x.jobByID(p.JobID, p.Owner)
+	if err != nil {
+		return onejob.AttemptStartResult{}, err
+	}
+	if a := askedWith(&j.Job, p.RequestKeyHash); a != nil {
+		return x.repeatAsked(&j.Job, a, p)
+	}
+	if err := onejob.CheckRevision(&j.Job, p.IfRevision); err != nil {
+		return onejob.AttemptStartResult{}, err
+	}
+	d := onejob.Decide(&j.Job, j.Attempts, nil, x.now, onejob.Ask{Now: true, Target: p.Target, Lane: p.Lane})
+	if err := onejob.CheckAsked(&j.Job, d); err != nil {
+		return onejob.AttemptStartResult{}, err // a refused request takes no key
+	}
+	a := onejob.NewAttempt(&j.Job, j.Attempts, d, p.StartParams, x.now)
+	a.RequestKeyHash, a.RequestFingerprint = p.RequestKeyHash, p.RequestFingerprint
+	claimed, err := x.start(&j.Job, a)
+	return onejob.AttemptStartResult{Claimed: claimed}, err
+}
+
+// askedWith returns the attempt that a button's key stands for, or nil.
+func askedWith(j *onejob.Job, keyHash []byte) *onejob.Attempt {
+	i := slices.IndexFunc(j.Attempts, func(a onejob.Attempt) bool {
+		return len(keyHash) > 0 && bytes.Equal(a.RequestKeyHash, keyHash)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &j.Attempts[i]
+}
+
+func (x *tx) repeatAsked(j *onejob.Job, a *onejob.Attempt, p *onejob.AttemptStartParams) (onejob.AttemptStartResult, error) {
+	if !bytes.Equal(a.RequestFingerprint, p.RequestFingerprint) {
+		return onejob.AttemptStartResult{Existed: true, Err: &onejob.Error{
+			Code: onejob.CodeKeyConflict, JobID: j.ID, AttemptID: a.ID,
+			Message: "this idempotency key was used to ask for another attempt; use a new key",
+		}}, nil
+	}
+	return onejob.AttemptStartResult{Existed: true, Claimed: &onejob.Claimed{Job: j, Attempt: *a}}, x.withInput(j)
+}
+
+// start writes the attempt that a decision asked for, and the job that now runs.
+// Zero rows anywhere: the job is no longer what the decision saw, and the whole
+// row is undone.
+func (x *tx) start(j *onejob.Job, a onejob.Attempt) (*onejob.Claimed, error) {
+	a.LeaseExpiresAt = millis(a.LeaseExpiresAt)
+	n, err := x.exec(`
+		UPDATE job_states SET attempts_made = attempts_made + 1, state = 'running', blocked = NULL, blocked_reason = NULL,
+			next_target = ?, revision = revision + 1
+		WHERE part = ? AND job_id = ? AND attempts_made = ? AND cancel_requested_at IS NULL AND `+open,
+		a.Target, int(j.Part), j.ID, j.AttemptsMade)
+	if err != nil {
+		return nil, err
+	}
+	inserted := false
+	if n == 1 {
+		if inserted, err = x.insertAttempt(j, &a); err != nil {
+			return nil, err
+		}
+	}
+	if !inserted {
+		return nil, &onejob.Error{
+			Code: onejob.CodeAttemptUnresolved, JobID: j.ID,
+			Message: "the job changed, or another attempt is in doubt",
+		}
+	}
+	j.AttemptsMade++
+	j.Revision++
+	j.State, j.Blocked, j.NextTarget = onejob.JobRunning, nil, a.Target
+	j.Attempts = append(j.Attempts, a)
+	return &onejob.Claimed{Job: j, Attempt: a}, x.withInput(j)
+}

@@ -1,0 +1,98 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// JobGet reads jobs.
+func (s *Store) JobGet(ctx context.Context, params []onejob.JobGetParams) ([]onejob.JobResult, error) {
+	results := make([]onejob.JobResult, len(params))
+	err := s.read(ctx, func(x *tx) error {
+		for i := range params {
+			job, err := x.get(&params[i])
+			if err != nil && !concernsRow(err) {
+				return err
+			}
+			results[i] = onejob.JobResult{Job: job, Err: asRowError(err)}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+func (x *tx) get(p *onejob.JobGetParams) (*onejob.Job, error) {
+	j, err := x.jobByID(p.ID, p.Owner)
+	if err != nil {
+		return nil, err
+	}
+	if p.WithInput {
+		if err := x.withInput(&j.Job); err != nil {
+			return nil, err
+		}
+	}
+	return &j.Job, x.withResult(&j.Job)
+}
+
+// JobList reads one page of jobs, newest first.
+func (s *Store) JobList(ctx context.Context, p onejob.JobListParams) (page onejob.JobPage, err error) {
+	w, limit := jobsWanted(&p), pageOf(p.Limit)
+	err = s.read(ctx, func(x *tx) error {
+		err := x.query(`SELECT`+jobColumns+` FROM jobs j JOIN job_states s ON s.part = j.part AND s.job_id = j.id`+w.sql()+`
+			ORDER BY j.created_at DESC, j.id DESC LIMIT ?`, func(r *row) error {
+			if len(page.Jobs) == limit {
+				page.More = true
+				return nil
+			}
+			var j storedJob
+			if err := scanJob(r, &j); err != nil {
+				return err
+			}
+			page.Jobs = append(page.Jobs, &j.Job)
+			return nil
+		}, append(w.args, limit+1)...)
+		if err != nil {
+			return err
+		}
+		for _, j := range page.Jobs {
+			if j.Attempts, err = x.attemptsOf(j); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return page, err
+}
+
+func jobsWanted(p *onejob.JobListParams) (w where) {
+	for _, equal := range []struct{ column, value string }{
+		{`j.owner`, p.Owner}, {`j.kind`, p.Kind}, {`s.error_code`, p.ErrorCode},
+	} {
+		if equal.value != "" {
+			w.and(equal.column+` = ?`, equal.value)
+		}
+	}
+	if len(p.States) > 0 {
+		w.and(`s.state ` + in(known(p.States, onejob.JobStates())))
+	}
+	if p.Target != "" {
+		w.and(`(j.target = ? OR EXISTS (SELECT 1 FROM attempts a WHERE a.part = j.part AND a.job_id = j.id AND a.target = ?))`, p.Target, p.Target)
+	}
+	if len(p.KeyHash) > 0 {
+		w.and(`j.key_hash = ?`, p.KeyHash)
+	}
+	if !p.CreatedAfter.IsZero() {
+		w.and(`j.created_at > ?`, millis(p.CreatedAfter))
+	}
+	if !p.CreatedBefore.IsZero() {
+		w.and(`j.created_at < ?`, later(p.CreatedBefore))
+	}
+	if b := p.Before; b != nil {
+		w.and(`(j.created_at, j.id) < (?, ?)`, millis(b.CreatedAt), b.ID)
+	}
+	return w
+}

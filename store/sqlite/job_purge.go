@@ -1,0 +1,106 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// JobPurge empties old jobs in place, oldest first, and shrinks tombstones. Their
+// keys answer for ever.
+func (s *Store) JobPurge(ctx context.Context, p onejob.JobPurgeParams) (purged int, err error) {
+	err = s.write(ctx, func(x *tx) error {
+		purged = 0
+		steps := []struct {
+			age  time.Duration
+			list string
+			one  func(ref onejob.JobRef, before time.Time) (bool, error)
+		}{
+			{p.PayloadAge, `SELECT part, job_id FROM job_states WHERE finished_at <= ? AND purged = 0 ORDER BY finished_at LIMIT ?`, x.purge},
+			{p.KeyAge, `SELECT part, id FROM jobs WHERE created_at <= ? AND purged_at IS NOT NULL AND policy <> '' ORDER BY created_at LIMIT ?`, x.shrink},
+		}
+		for _, step := range steps {
+			if step.age <= 0 {
+				continue
+			}
+			before := x.now.Add(-step.age)
+			refs, err := x.old(step.list, before, p.Limit-purged)
+			if err != nil {
+				return err
+			}
+			for _, ref := range refs {
+				done := false
+				refused, err := x.row(func() (err error) { done, err = step.one(ref, before); return err })
+				if err != nil {
+					return err
+				}
+				if done && refused == nil {
+					purged++
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return purged, nil
+}
+
+func (x *tx) old(list string, before time.Time, limit int) (refs []onejob.JobRef, err error) {
+	err = x.query(list, func(r *row) error {
+		refs = append(refs, onejob.JobRef{Part: uint8(r.Int64()), ID: r.String()})
+		return nil
+	}, before, max(0, limit))
+	return refs, err
+}
+
+// settled is the condition that nobody can still need a job's payload: it is over,
+// nothing is in doubt, and no incident is open.
+const settled = `
+	EXISTS (SELECT 1 FROM job_states s WHERE s.part = jobs.part AND s.job_id = jobs.id AND s.finished_at <= ?)
+	AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.part = jobs.part AND a.job_id = jobs.id
+		AND a.state IN ('starting', 'running', 'unknown'))
+	AND NOT EXISTS (SELECT 1 FROM events e WHERE e.part = jobs.part AND e.job_id = jobs.id
+		AND e.kind IN ('duplicate_effect', 'effect_after_close') AND e.closed_at IS NULL)`
+
+// purge empties the payload. Zero rows: somebody may still need it.
+func (x *tx) purge(ref onejob.JobRef, before time.Time) (purged bool, err error) {
+	n, err := x.exec(`UPDATE jobs SET input = NULL, metadata = NULL, purged_at = ? WHERE part = ? AND id = ? AND purged_at IS NULL AND `+settled,
+		x.now, int(ref.Part), ref.ID, before)
+	if err != nil || n == 0 {
+		return false, err
+	}
+	for _, statement := range []string{
+		`UPDATE attempts SET result = NULL, result_type = NULL, usage = NULL, evidence = json_remove(evidence, '$.excerpt') WHERE part = ? AND job_id = ?`,
+		`UPDATE job_states SET purged = 1, revision = revision + 1 WHERE part = ? AND job_id = ?`,
+	} {
+		if _, err := x.exec(statement, int(ref.Part), ref.ID); err != nil {
+			return false, err
+		}
+	}
+	return true, x.record(onejob.JobEvent{Part: ref.Part, JobID: ref.ID, Kind: onejob.EventPurged})
+}
+
+// shrink leaves what it takes to refuse the key.
+func (x *tx) shrink(ref onejob.JobRef, before time.Time) (shrunk bool, err error) {
+	n, err := x.exec(`
+		UPDATE jobs SET key_prefix = '', create_token = '', kind = '', target = '', policy = '', priority = 0,
+			supersedes = '', trace = '', deadline = NULL
+		WHERE part = ? AND id = ? AND purged_at IS NOT NULL AND `+settled,
+		int(ref.Part), ref.ID, x.now)
+	if err != nil || n == 0 {
+		return false, err
+	}
+	for _, statement := range []string{
+		`DELETE FROM events WHERE part = ? AND job_id = ?`,
+		`DELETE FROM attempts WHERE part = ? AND job_id = ?`,
+		`DELETE FROM job_states WHERE part = ? AND job_id = ?`,
+	} {
+		if _, err := x.exec(statement, int(ref.Part), ref.ID); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,177 @@
+-- The rows of one job lie in one part: every key, constraint and reference leads
+-- with it, as in the schema for many nodes.
+--
+-- A job is two rows. jobs is what was asked for and never changes; job_states is
+-- what became of it, narrow, so that a change rewrites little.
+--
+-- Times are Unix milliseconds, truth is 0 or 1.
+
+-- +goose Up
+
+CREATE TABLE jobs (
+    part                INTEGER NOT NULL CHECK (part BETWEEN 0 AND 255),
+    id                  TEXT    NOT NULL,
+    owner               TEXT    NOT NULL CHECK (owner <> ''),
+    key_hash            BLOB    NOT NULL,
+    key_prefix          TEXT    NOT NULL,
+    fingerprint         BLOB    NOT NULL,
+    fingerprint_version INTEGER NOT NULL,
+    create_token        TEXT    NOT NULL,
+    kind                TEXT    NOT NULL,
+    target              TEXT    NOT NULL, -- asked for; '' is the kind's first
+    effect              TEXT    NOT NULL CHECK (effect IN ('none', 'idempotent', 'external')),
+    lanes               INTEGER NOT NULL CHECK (lanes BETWEEN 1 AND 16),
+    policy              TEXT    NOT NULL, -- JSON, as pinned at creation; '' of a shrunk tombstone
+    metadata            BLOB,
+    priority            INTEGER NOT NULL,
+    supersedes          TEXT    NOT NULL,
+    trace               TEXT    NOT NULL,
+    created_at          INTEGER NOT NULL,
+    deadline            INTEGER,
+    purged_at           INTEGER,
+    input               BLOB,             -- last: what is long lies behind what is read often
+    PRIMARY KEY (part, id),
+    -- The double click: one owner's key is one job, for ever.
+    CONSTRAINT jobs_one_per_key UNIQUE (part, owner, key_hash),
+    -- What attempts carry lanes from.
+    CONSTRAINT jobs_lanes UNIQUE (part, id, lanes),
+    -- Nobody can open a racing lane on a charge.
+    CONSTRAINT jobs_race_without_effect CHECK (lanes = 1 OR effect = 'none'),
+    CONSTRAINT jobs_input_until_purged CHECK ((input IS NULL) = (purged_at IS NOT NULL))
+) STRICT;
+
+CREATE TABLE job_states (
+    part                INTEGER NOT NULL,
+    job_id              TEXT    NOT NULL,
+    state               TEXT    NOT NULL CHECK (state IN ('queued', 'running', 'blocked', 'succeeded', 'failed', 'cancelled')),
+    version             INTEGER NOT NULL DEFAULT 1,
+    revision            INTEGER NOT NULL DEFAULT 1,
+    attempts_made       INTEGER NOT NULL DEFAULT 0,
+    priority            INTEGER NOT NULL,
+    run_after           INTEGER NOT NULL,
+    next_target         TEXT    NOT NULL, -- '' when none is next
+    completed_by        TEXT,
+    blocked             TEXT,             -- JSON, with state blocked
+    blocked_reason      TEXT,
+    error_code          TEXT,
+    error               TEXT,
+    cancel_requested_at INTEGER,
+    superseded_by       TEXT,
+    finished_at         INTEGER,
+    unblocked_at        INTEGER,
+    replays             INTEGER NOT NULL DEFAULT 0,
+    purged              INTEGER NOT NULL DEFAULT 0 CHECK (purged IN (0, 1)), -- keeps tombstones out of the purge's index
+    PRIMARY KEY (part, job_id),
+    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id),
+    CONSTRAINT job_states_winner     CHECK ((state = 'succeeded') = (completed_by IS NOT NULL)),
+    CONSTRAINT job_states_finished   CHECK ((state IN ('succeeded', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
+    CONSTRAINT job_states_blocked    CHECK ((state = 'blocked') = (blocked IS NOT NULL AND blocked_reason IS NOT NULL)),
+    CONSTRAINT job_states_failed     CHECK ((state = 'failed') = (error_code IS NOT NULL)),
+    CONSTRAINT job_states_cancelled  CHECK (state <> 'cancelled' OR cancel_requested_at IS NOT NULL)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE attempts (
+    part                INTEGER NOT NULL,
+    job_id              TEXT    NOT NULL,
+    number              INTEGER NOT NULL CHECK (number >= 1),
+    id                  TEXT    NOT NULL,
+    lane                INTEGER NOT NULL CHECK (lane >= 0),
+    lanes               INTEGER NOT NULL,
+    target              TEXT    NOT NULL,
+    target_digest       TEXT    NOT NULL,
+    state               TEXT    NOT NULL CHECK (state IN ('starting', 'running', 'unknown', 'succeeded', 'discarded', 'failed', 'cancelled')),
+    claim_token         TEXT    NOT NULL CHECK (claim_token <> ''),
+    worker              TEXT    NOT NULL,
+    lease_expires_at    INTEGER NOT NULL,
+    send_by             INTEGER,
+    quarantine_until    INTEGER,
+    job_version         INTEGER NOT NULL,
+    provider_key        TEXT    NOT NULL,
+    provider_id         TEXT,
+    request_key_hash    BLOB,
+    request_fingerprint BLOB,
+    certificate_id      TEXT,
+    waiver_id           TEXT,
+    phase               TEXT    NOT NULL CHECK (phase IN ('not_sent', 'partly_sent', 'sent', 'answered')),
+    outcome             TEXT    CHECK (outcome IN ('not_executed', 'refused', 'executed_failed', 'contract_violation', 'succeeded', 'accepted', 'unknown', 'result_lost', 'cancelled')),
+    next                TEXT    CHECK (next IN ('again', 'elsewhere', 'nowhere')),
+    own_fault           INTEGER NOT NULL DEFAULT 0 CHECK (own_fault IN (0, 1)),
+    evidence            TEXT    NOT NULL DEFAULT '{}', -- JSON
+    error_code          TEXT,
+    error               TEXT,
+    retry_at            INTEGER,
+    ruling              TEXT,             -- JSON
+    result_type         TEXT,             -- NULL: there is no result
+    result_lost         INTEGER NOT NULL DEFAULT 0 CHECK (result_lost IN (0, 1)),
+    discarded           TEXT,             -- JSON, with state discarded
+    cost_micros         INTEGER NOT NULL DEFAULT 0,
+    currency            TEXT    NOT NULL DEFAULT '',
+    usage               TEXT,             -- JSON
+    started_at          INTEGER NOT NULL,
+    marked_at           INTEGER,
+    finished_at         INTEGER,
+    result              BLOB,
+    PRIMARY KEY (part, job_id, number),
+    CONSTRAINT attempts_id UNIQUE (part, id),
+    -- A job's lanes cannot be exceeded by an attempt that says otherwise.
+    FOREIGN KEY (part, job_id, lanes) REFERENCES jobs (part, id, lanes),
+    CONSTRAINT attempts_lane         CHECK (lane < lanes),
+    CONSTRAINT attempts_marked       CHECK (state <> 'running' OR (marked_at IS NOT NULL AND send_by IS NOT NULL)),
+    CONSTRAINT attempts_never_marked CHECK (state <> 'starting' OR (marked_at IS NULL AND send_by IS NULL)),
+    CONSTRAINT attempts_finished     CHECK ((state IN ('starting', 'running', 'unknown')) = (finished_at IS NULL)),
+    CONSTRAINT attempts_outcome      CHECK (state IN ('starting', 'running') OR outcome IS NOT NULL),
+    CONSTRAINT attempts_discarded    CHECK ((state = 'discarded') = (discarded IS NOT NULL))
+) STRICT, WITHOUT ROWID;
+
+-- The guard: at most one attempt of a job and lane is in doubt.
+CREATE UNIQUE INDEX attempts_in_doubt ON attempts (part, job_id, lane)
+    WHERE state IN ('starting', 'running', 'unknown');
+
+-- The fallback button clicked twice is one attempt.
+CREATE UNIQUE INDEX attempts_one_per_request ON attempts (part, job_id, request_key_hash)
+    WHERE request_key_hash IS NOT NULL;
+
+-- Live states only: history does not slow them.
+CREATE INDEX attempts_leases ON attempts (lease_expires_at) WHERE state IN ('starting', 'running');
+CREATE INDEX attempts_unknown ON attempts (started_at DESC, id DESC) WHERE state = 'unknown';
+-- By target first: a claimer takes only targets that it can call.
+CREATE INDEX job_states_due ON job_states (next_target, priority DESC, run_after) WHERE state = 'queued';
+CREATE INDEX job_states_blocked ON job_states (blocked_reason) WHERE state = 'blocked';
+CREATE INDEX job_states_old ON job_states (finished_at) WHERE finished_at IS NOT NULL AND purged = 0;
+CREATE INDEX jobs_by_owner ON jobs (owner, created_at DESC, id DESC);
+CREATE INDEX jobs_tombstones ON jobs (created_at) WHERE purged_at IS NOT NULL AND policy <> '';
+
+-- What rows cannot tell.
+CREATE TABLE events (
+    id         INTEGER PRIMARY KEY,
+    part       INTEGER NOT NULL,
+    job_id     TEXT    NOT NULL,
+    attempt_id TEXT    NOT NULL DEFAULT '',
+    kind       TEXT    NOT NULL,
+    at         INTEGER NOT NULL,
+    actor      TEXT    NOT NULL DEFAULT '',
+    detail     TEXT    NOT NULL DEFAULT '',
+    closed_at  INTEGER, -- of an incident
+    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id)
+) STRICT;
+CREATE INDEX events_by_job ON events (part, job_id, id);
+CREATE INDEX events_open_incidents ON events (part, job_id)
+    WHERE kind IN ('duplicate_effect', 'effect_after_close') AND closed_at IS NULL;
+
+CREATE TABLE api_keys (
+    id         TEXT    PRIMARY KEY,
+    owner      TEXT    NOT NULL CHECK (owner <> ''),
+    role       TEXT    NOT NULL CHECK (role IN ('viewer', 'submitter', 'operator', 'admin')),
+    act_as     INTEGER NOT NULL CHECK (act_as IN (0, 1)),
+    hash       BLOB    NOT NULL, -- of the secret, which is stored nowhere
+    created_at INTEGER NOT NULL,
+    revoked_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+-- The latest time that was ever written. No row is written at an earlier one,
+-- also after a restart with a clock that went back.
+CREATE TABLE clock (
+    id         INTEGER PRIMARY KEY CHECK (id = 1),
+    high_water INTEGER NOT NULL
+) STRICT;
+INSERT INTO clock (id, high_water) VALUES (1, 0);

@@ -1,0 +1,45 @@
+-- What no program may change, this one included.
+
+-- +goose Up
+
+-- What was asked for never changes. The one change permitted is emptying the
+-- payload while saying when.
+-- +goose StatementBegin
+CREATE TRIGGER jobs_immutable BEFORE UPDATE ON jobs
+WHEN (NEW.part, NEW.id, NEW.owner, NEW.key_hash, NEW.fingerprint, NEW.fingerprint_version, NEW.effect, NEW.lanes, NEW.created_at)
+     IS NOT
+     (OLD.part, OLD.id, OLD.owner, OLD.key_hash, OLD.fingerprint, OLD.fingerprint_version, OLD.effect, OLD.lanes, OLD.created_at)
+     OR NEW.purged_at IS NULL
+     OR NEW.input IS NOT NULL
+BEGIN
+    SELECT RAISE(ABORT, 'a job is immutable');
+END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER jobs_kept BEFORE DELETE ON jobs
+BEGIN
+    SELECT RAISE(ABORT, 'a job is kept: its key answers for ever');
+END;
+-- +goose StatementEnd
+
+-- A terminal state is final, and a taken slot is never taken again.
+-- +goose StatementBegin
+CREATE TRIGGER job_states_final BEFORE UPDATE ON job_states
+WHEN OLD.state IN ('succeeded', 'failed', 'cancelled')
+     AND (NEW.state, NEW.completed_by, NEW.finished_at) IS NOT (OLD.state, OLD.completed_by, OLD.finished_at)
+BEGIN
+    SELECT RAISE(ABORT, 'the job has ended, which is final');
+END;
+-- +goose StatementEnd
+
+-- A claim's token, its job and its target are set once.
+-- +goose StatementBegin
+CREATE TRIGGER attempts_fixed BEFORE UPDATE ON attempts
+WHEN (NEW.part, NEW.job_id, NEW.number, NEW.id, NEW.lane, NEW.lanes, NEW.target, NEW.claim_token, NEW.provider_key)
+     IS NOT
+     (OLD.part, OLD.job_id, OLD.number, OLD.id, OLD.lane, OLD.lanes, OLD.target, OLD.claim_token, OLD.provider_key)
+BEGIN
+    SELECT RAISE(ABORT, 'an attempt cannot change what it is');
+END;
+-- +goose StatementEnd

@@ -1,0 +1,72 @@
+package sqlite
+
+import (
+	"time"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// takeSlot fills the result slot of an open job, once. Zero rows: it is taken, or
+// the job has closed.
+func (x *tx) takeSlot(ref onejob.AttemptRef) (won bool, err error) {
+	var version int64
+	err = x.query(`SELECT version FROM job_states WHERE part = ? AND job_id = ?`, func(r *row) error {
+		version = r.Int64()
+		return nil
+	}, int(ref.Part), ref.JobID)
+	if err != nil {
+		return false, err
+	}
+	n, err := x.exec(`
+		UPDATE job_states SET state = 'succeeded', completed_by = ?, finished_at = ?, version = version + 1, revision = revision + 1,
+			blocked = NULL, blocked_reason = NULL, next_target = ''
+		WHERE part = ? AND job_id = ? AND version = ? AND completed_by IS NULL AND `+open,
+		ref.ID, x.now, int(ref.Part), ref.JobID, version)
+	return n == 1, err
+}
+
+// discard keeps a success that lost as evidence on its own row.
+func (x *tx) discard(ref onejob.AttemptRef) (onejob.AttemptFinishResult, error) {
+	j, err := x.job(`WHERE j.part = ? AND j.id = ?`, int(ref.Part), ref.JobID)
+	if err != nil {
+		return onejob.AttemptFinishResult{}, err
+	}
+	discarded := &onejob.Discarded{Winner: j.CompletedBy, After: since(j.FinishedAt, x.now)}
+	_, err = x.exec(`UPDATE attempts SET state = 'discarded', discarded = ? WHERE part = ? AND id = ? AND state = 'succeeded'`,
+		encode(discarded), int(ref.Part), ref.ID)
+	if err != nil {
+		return onejob.AttemptFinishResult{}, err
+	}
+	a := attemptIn(&j.Job, ref.ID)
+	a.State, a.Discarded = onejob.AttemptDiscarded, discarded
+	for _, kind := range []onejob.EventKind{onejob.EventRaceLost, incidentOf(&j.Job, a)} {
+		if kind == "" {
+			continue
+		}
+		err := x.record(onejob.JobEvent{Part: ref.Part, JobID: ref.JobID, AttemptID: ref.ID, Kind: kind, Detail: j.CompletedBy})
+		if err != nil {
+			return onejob.AttemptFinishResult{}, err
+		}
+	}
+	return standsAt(&j.Job, a), x.touch(&j.Job)
+}
+
+func since(t, now time.Time) time.Duration {
+	if t.IsZero() {
+		return 0
+	}
+	return now.Sub(t)
+}
+
+// incidentOf says whether a discarded success may mean money spent twice. It does
+// when a ruling let a second attempt start and was wrong, whichever of the two
+// came first.
+func incidentOf(j *onejob.Job, a *onejob.Attempt) onejob.EventKind {
+	return onejob.IncidentOf(overruled(a) || overruled(attemptIn(j, j.CompletedBy)), j.CompletedBy)
+}
+
+// overruled reports whether a success came of an attempt that a ruling had
+// declared failed or cancelled.
+func overruled(a *onejob.Attempt) bool {
+	return a != nil && a.Ruling != nil && onejob.EventOfRuling(a.Ruling.Outcome) != onejob.EventAnswered
+}

@@ -1,0 +1,234 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// writer is the one connection that writes. Whoever holds the token in turn
+// has it.
+type writer struct {
+	path string
+	busy time.Duration
+	log  *slog.Logger
+	turn chan struct{}
+	conn *sqlite.Conn // nil once closed, or when it could not be opened again
+	done bool
+}
+
+func newWriter(path string, o Options) (*writer, error) {
+	w := &writer{path: path, busy: o.BusyTimeout, log: o.Logger, turn: make(chan struct{}, 1)}
+	if err := w.connect(); err != nil {
+		return nil, err
+	}
+	w.turn <- struct{}{}
+	return w, nil
+}
+
+func (w *writer) connect() error {
+	conn, err := sqlite.OpenConn(w.path, openFlags)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", w.path, err)
+	}
+	if err := prepare(conn, w.busy); err != nil {
+		return errors.Join(fmt.Errorf("open %s: %w", w.path, err), conn.Close())
+	}
+	w.conn = conn
+	return nil
+}
+
+func (w *writer) highWater() (high time.Time, err error) {
+	err = connection{w.conn}.query(`SELECT high_water FROM clock WHERE id = 1`, func(r *row) error {
+		high = r.Time()
+		return nil
+	})
+	return high, err
+}
+
+func (w *writer) close() error {
+	<-w.turn
+	defer func() { w.turn <- struct{}{} }()
+	w.done = true
+	if w.conn == nil {
+		return nil
+	}
+	err := w.conn.Close()
+	w.conn = nil
+	return err
+}
+
+// tx is one transaction at one moment.
+type tx struct {
+	speaker
+	now   time.Time
+	clock *clock // nil in a caller's own transaction
+}
+
+// write does everything in one transaction that holds the write lock from its
+// beginning. An error leaves nothing behind and the connection usable. A
+// transaction that has begun is short, and is not interrupted: its outcome is known.
+func (s *Store) write(ctx context.Context, act func(*tx) error) error {
+	w := s.writer
+	select {
+	case <-w.turn:
+	case <-ctx.Done():
+		return onejob.Unavailable(ctx.Err())
+	}
+	defer func() { w.turn <- struct{}{} }()
+	if err := w.ready(ctx); err != nil {
+		return onejob.Unavailable(err)
+	}
+	return onejob.Unavailable(w.transact(s.clock, act))
+}
+
+// ready makes sure that there is a connection.
+func (w *writer) ready(ctx context.Context) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case w.done:
+		return errors.New("the store is closed")
+	case w.conn == nil:
+		return w.connect()
+	}
+	return nil
+}
+
+func (w *writer) transact(clock *clock, act func(*tx) error) (err error) {
+	db := connection{w.conn}
+	if _, err := db.exec(`BEGIN IMMEDIATE`); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			w.rollback()
+		}
+	}()
+	// The time is read under the lock, so that it never runs against the order of commits.
+	x := &tx{speaker: db, now: clock.now(), clock: clock}
+	if err := act(x); err != nil {
+		return err
+	}
+	written, err := clock.keep(db)
+	if err != nil {
+		return err
+	}
+	if _, err := db.exec(`COMMIT`); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	written()
+	return nil
+}
+
+// rollback leaves the connection outside any transaction, or without itself: the
+// next write then opens another.
+func (w *writer) rollback() {
+	if w.conn.AutocommitEnabled() {
+		return // SQLite did it
+	}
+	_, err := connection{w.conn}.exec(`ROLLBACK`)
+	if err == nil {
+		return
+	}
+	w.log.Error("roll back; the connection is replaced", "error", errors.Join(err, w.conn.Close()))
+	w.conn = nil
+}
+
+// read does everything in one transaction that sees one moment and waits for no writer.
+func (s *Store) read(ctx context.Context, act func(*tx) error) error {
+	conn, err := s.readers.Take(ctx)
+	if err != nil {
+		return onejob.Unavailable(err)
+	}
+	defer s.readers.Put(conn)
+	db := connection{conn}
+	if _, err := db.exec(`BEGIN`); err != nil {
+		return onejob.Unavailable(err)
+	}
+	err = act(&tx{speaker: db, now: s.clock.now(), clock: s.clock})
+	conn.SetInterrupt(nil) // the transaction ends, whatever the context says
+	if _, endErr := db.exec(`ROLLBACK`); endErr != nil {
+		err = errors.Join(err, endErr)
+	}
+	return onejob.Unavailable(err)
+}
+
+// batch judges every row by itself, in order, in one transaction. refuse makes the
+// answer of a row that failed alone.
+func batch[P, R any](ctx context.Context, s *Store, params []P, judge func(*tx, *P) (R, error), refuse func(error) R) (results []R, err error) {
+	err = s.write(ctx, func(x *tx) error {
+		results, err = judgeAll(x, params, judge, refuse)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+func judgeAll[P, R any](x *tx, params []P, judge func(*tx, *P) (R, error), refuse func(error) R) ([]R, error) {
+	results := make([]R, len(params))
+	for i := range params {
+		refused, err := x.row(func() (err error) {
+			results[i], err = judge(x, &params[i])
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if refused != nil {
+			results[i] = refuse(refused)
+		}
+	}
+	return results, nil
+}
+
+// row does one row of a batch. Its own error undoes that row alone and is
+// returned as refused; err means that the whole transaction is lost.
+func (x *tx) row(act func() error) (refused, err error) {
+	if _, err := x.exec(`SAVEPOINT one`); err != nil {
+		return nil, err
+	}
+	refused = act()
+	if refused != nil {
+		if !concernsRow(refused) {
+			return nil, refused
+		}
+		if _, err := x.exec(`ROLLBACK TO one`); err != nil {
+			return nil, err
+		}
+	}
+	_, err = x.exec(`RELEASE one`)
+	return asRowError(refused), err
+}
+
+// concernsRow says whether an error is about one row's content, rather than the
+// database's ability to do anything.
+func concernsRow(err error) bool {
+	var e *onejob.Error
+	if errors.As(err, &e) {
+		return e.Code != onejob.CodeStoreUnavailable
+	}
+	switch sqlite.ErrCode(err).ToPrimary() {
+	case sqlite.ResultConstraint, sqlite.ResultMismatch, sqlite.ResultTooBig:
+		return true
+	default:
+		return refusedByDriver(err)
+	}
+}
+
+// asRowError gives the database's own refusal a code.
+func asRowError(err error) error {
+	var e *onejob.Error
+	if err == nil || errors.As(err, &e) {
+		return err
+	}
+	return &onejob.Error{Code: onejob.CodeInvalidArgument, Message: "the database refuses this row", Err: err}
+}
