@@ -18,7 +18,7 @@ type Argument string
 
 // The sorts of arguments. Every argument is optional.
 const (
-	ArgDuration Argument = "duration" // as in "2s" or "150ms", not negative
+	ArgDuration Argument = "duration" // as in "2s" or "150ms", more than zero
 	ArgStatus   Argument = "status"   // 200 to 599
 	ArgBytes    Argument = "bytes"    // as in "1000", "64KiB" or "2MiB"; zero is said fault by fault
 )
@@ -67,7 +67,7 @@ var faults = []Fault{
 	{"header_canary", "", ExecutesAtOnce, "a healthy answer whose headers hold the secret-looking Canary", sendCanary, false},
 
 	// The provider says no.
-	{"error_body", "", ExecutesAtOnce, "200 whose body says that it failed", sendAnswer, false},
+	{"error_body", "", ExecutesAtOnce, "200 whose body says that it failed", sendErrorBody, false},
 	{"status", ArgStatus, ExecutesIfAsked, "this status, its body in the dialect's own shape", sendStatus, false},
 	{"redirect", "", ExecutesNever, "307 to another path; the ledger shows whether it was followed", sendRedirect, false},
 }

@@ -89,11 +89,14 @@ func (l *ledger) arrive(e Entry) receipt {
 	return receipt{l.generation, &e}
 }
 
-// note changes the entry of a request. The change is saved with the next event.
+// note changes the entry of a request. The file has the change with the next event.
 func (l *ledger) note(r receipt, change func(*Entry)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	change(r.entry)
+	if r.generation == l.generation {
+		l.apply(record{Entry: *r.entry})
+	}
 }
 
 // execute counts one execution and keeps its charge.
@@ -134,14 +137,22 @@ func (l *ledger) apply(rec record) {
 		l.executions++
 		l.intents.put(c.Intent, l.intents.get(c.Intent)+1, 0)
 		l.charges.put(c.ID, *c, int64(len(c.Answer.Body)))
-		if c.Key != "" {
-			l.keys.put(c.Key, c.ID, 0)
-			delete(l.running, c.Key)
-		}
+		l.keepKey(c)
 	}
 	if l.changed != nil {
 		close(l.changed)
 		l.changed = nil
+	}
+}
+
+// keepKey binds the key of a charge to it, unless an earlier one holds it.
+func (l *ledger) keepKey(c *charge) {
+	if c.Key == "" {
+		return
+	}
+	delete(l.running, c.Key)
+	if _, found := l.charges.find(l.keys.get(c.Key)); !found {
+		l.keys.put(c.Key, c.ID, 0)
 	}
 }
 

@@ -162,8 +162,8 @@ func cutAssignment(part string) (name, value string, given bool) {
 
 func parseDuration(value string) (time.Duration, error) {
 	d, err := time.ParseDuration(value)
-	if err == nil && d < 0 {
-		err = fmt.Errorf("a duration may not be negative, got %s", value)
+	if err == nil && d <= 0 {
+		err = fmt.Errorf("a duration is more than zero, got %s", value)
 	}
 	return d, err
 }
