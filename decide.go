@@ -95,7 +95,7 @@ func (d *decider) decide() Decision {
 	if reason, detail := d.ownSide(); reason != "" {
 		return Decision{Verb: Block, Reason: reason, Detail: detail}
 	}
-	if !d.job.Deadline.IsZero() && !d.now.Before(d.job.Deadline) {
+	if d.late() {
 		return failed(FailureDeadlineExceeded, "the deadline passed before an attempt succeeded")
 	}
 	if len(d.attempts) == 0 {
@@ -126,10 +126,9 @@ func (d *decider) inDoubt() (Decision, bool) {
 	}, true
 }
 
-// race decides about a racing lane: free, within the job's lanes, at a target not
-// yet tried, certified.
+// race decides about a racing lane: free, at a target not yet tried, certified.
 func (d *decider) race() Decision {
-	if d.ask.Lane >= d.job.Policy.Lanes || !d.job.CancelRequestedAt.IsZero() {
+	if !d.mayRace() {
 		return Decision{Verb: Wait}
 	}
 	for i := range d.attempts {
@@ -137,16 +136,28 @@ func (d *decider) race() Decision {
 			return Decision{Verb: Wait, Target: a.Target}
 		}
 	}
-	targets := d.untried()
-	if d.ask.Target != "" {
-		targets = []string{d.ask.Target}
-	}
-	for _, t := range targets {
+	for _, t := range d.untried() {
+		if d.ask.Target != "" && d.ask.Target != t {
+			continue
+		}
 		if v := d.gate(t); v.Allowed {
 			return Decision{Verb: Start, Target: t, Lane: d.ask.Lane, Verdict: v}
 		}
 	}
 	return Decision{Verb: Wait}
+}
+
+// mayRace says whether the job may be raced at all now: it has the lane, nothing
+// but money to lose, budget and time left, and an attempt in doubt to race against.
+func (d *decider) mayRace() bool {
+	p := &d.job.Policy
+	return d.ask.Lane < p.Lanes && p.Effect == EffectNone &&
+		d.job.CancelRequestedAt.IsZero() && !d.late() && d.spent("") < p.MaxAttempts &&
+		slices.ContainsFunc(d.attempts, func(a Attempt) bool { return a.State.InDoubt() })
+}
+
+func (d *decider) late() bool {
+	return !d.job.Deadline.IsZero() && !d.now.Before(d.job.Deadline)
 }
 
 func doubtOf(a *Attempt) string {
@@ -164,7 +175,7 @@ func (d *decider) ownSide() (reason BlockReason, detail string) {
 	}
 	faults := 0
 	for i := range d.attempts {
-		if a := &d.attempts[i]; a.OwnFault && a.StartedAt.After(d.job.UnblockedAt) {
+		if a := &d.attempts[i]; ours(a) && a.StartedAt.After(d.job.UnblockedAt) {
 			faults++
 		}
 	}
@@ -180,12 +191,15 @@ func (d *decider) ownSide() (reason BlockReason, detail string) {
 	return "", ""
 }
 
+// ours reports whether an attempt was lost on our own side. What was executed is
+// never ours alone.
+func ours(a *Attempt) bool { return a.OwnFault && a.Outcome.Proven() }
+
 func (d *decider) first() Decision {
-	target := d.job.firstTarget()
-	if d.ask.Target != "" && d.ask.Target != target {
-		return d.fallback([]string{d.ask.Target}, nil)
+	if d.ask.Target != "" {
+		return d.asked(nil)
 	}
-	return d.startAt(target, d.job.RunAfter, Verdict{Allowed: true})
+	return d.startAt(d.job.firstTarget(), d.job.RunAfter, Verdict{Allowed: true})
 }
 
 // firstTarget is the one asked for, or the first of the kind.
@@ -212,22 +226,48 @@ func (d *decider) startAt(target string, notBefore time.Time, v Verdict) Decisio
 
 // after decides what follows the last attempt, which is not in doubt.
 func (d *decider) after(last *Attempt) Decision {
-	if last.OwnFault {
-		return d.startAt(last.Target, d.notBefore(last), Verdict{Allowed: true, CertificateID: last.CertificateID, WaiverID: last.WaiverID})
-	}
 	if d.spent("") >= d.job.Policy.MaxAttempts {
 		return d.exhausted(last, fmt.Sprintf("%d attempts failed", d.spent("")))
 	}
 	if last.Next == NextNowhere {
 		return d.exhausted(last, "the input was refused")
 	}
-	if d.ask.Target != "" && d.ask.Target != last.Target {
-		return d.fallback([]string{d.ask.Target}, last)
+	if d.ask.Target != "" {
+		return d.asked(last)
 	}
-	if d.mayRepeat(last) {
+	if ours(last) || d.mayRepeat(last) {
 		return d.startAt(last.Target, d.notBefore(last), Verdict{Allowed: true, CertificateID: last.CertificateID, WaiverID: last.WaiverID})
 	}
 	return d.fallback(d.untried(), last)
+}
+
+// asked starts at the target that somebody named, or says why not. last is nil
+// when nothing was tried yet.
+func (d *decider) asked(last *Attempt) Decision {
+	target, verdict := d.ask.Target, Verdict{Allowed: true}
+	switch {
+	case !slices.Contains(d.job.Policy.Targets, target):
+		return mayNot(Candidate{Target: target, Reason: GateUnknownTarget})
+	case d.spent(target) >= d.job.Policy.PerTarget:
+		return mayNot(Candidate{Target: target, Reason: GateBudgetSpent})
+	case d.unproven(last):
+		return d.blockUnproven(last)
+	case target == d.job.firstTarget(): // stands in for nobody
+	case d.job.Policy.Failover == FailoverNever:
+		return mayNot(Candidate{Target: target, Reason: GateFailoverNever})
+	default:
+		if verdict = d.gate(target); !verdict.Allowed {
+			return mayNot(Candidate{Target: target, Reason: verdict.Reason})
+		}
+	}
+	var notBefore time.Time
+	switch {
+	case last == nil:
+		notBefore = d.job.RunAfter
+	case last.Target == target:
+		notBefore = d.notBefore(last)
+	}
+	return d.startAt(target, notBefore, verdict)
 }
 
 // mayRepeat says whether the same target may be tried again. Under an effect,
@@ -236,14 +276,19 @@ func (d *decider) mayRepeat(last *Attempt) bool {
 	if last.Next != NextAgain || d.spent(last.Target) >= d.job.Policy.PerTarget {
 		return false
 	}
-	return d.job.Policy.Effect == EffectNone || last.Outcome.Proven()
+	return !d.unproven(last)
+}
+
+// unproven reports whether the last attempt may have had an effect. Nil has none.
+func (d *decider) unproven(last *Attempt) bool {
+	return last != nil && d.job.Policy.Effect != EffectNone && !last.Outcome.Proven()
 }
 
 // spent counts the attempts that a target (or, for "", any) did something to.
 func (d *decider) spent(target string) int {
 	n := 0
 	for i := range d.attempts {
-		if a := &d.attempts[i]; !a.OwnFault && (target == "" || a.Target == target) {
+		if a := &d.attempts[i]; !ours(a) && (target == "" || a.Target == target) {
 			n++
 		}
 	}
@@ -257,18 +302,13 @@ func (d *decider) untried() []string {
 	})
 }
 
-// fallback starts at the first of targets that the gate lets through. last is
-// nil when nothing was tried yet.
+// fallback starts at the first of targets that the gate lets through.
 func (d *decider) fallback(targets []string, last *Attempt) Decision {
 	if len(targets) == 0 || d.job.Policy.Failover == FailoverNever {
 		return d.exhausted(last, "no other target may take over")
 	}
-	if last != nil && d.job.Policy.Effect != EffectNone && !last.Outcome.Proven() {
-		return Decision{
-			Verb: Block, Reason: BlockFailoverUnproven, AttemptID: last.ID,
-			Detail: fmt.Sprintf("attempt %d at %s was executed and failed; a job with effect %s goes on only after proof that nothing happened",
-				last.Number, last.Target, d.job.Policy.Effect),
-		}
+	if d.unproven(last) {
+		return d.blockUnproven(last)
 	}
 	var candidates []Candidate
 	for _, t := range targets {
@@ -278,14 +318,31 @@ func (d *decider) fallback(targets []string, last *Attempt) Decision {
 		}
 		candidates = append(candidates, Candidate{Target: t, Reason: v.Reason})
 	}
+	return mayNot(candidates...)
+}
+
+func (d *decider) blockUnproven(last *Attempt) Decision {
+	return Decision{
+		Verb: Block, Reason: BlockFailoverUnproven, AttemptID: last.ID,
+		Detail: fmt.Sprintf("attempt %d at %s was executed and failed; a job with effect %s goes on only after proof that nothing happened",
+			last.Number, last.Target, d.job.Policy.Effect),
+	}
+}
+
+func mayNot(candidates ...Candidate) Decision {
 	return Decision{
 		Verb: Block, Reason: BlockFailoverNotCertified, Candidates: candidates,
 		Detail: "no target is proven to be able to take over",
 	}
 }
 
-// GateNoCertificate is the gate's reason for a target without a certificate.
-const GateNoCertificate = "no_certificate"
+// Reasons why a target may not take over, beside those of certificates.
+const (
+	GateNoCertificate = "no_certificate" // it has none
+	GateFailoverNever = "failover_never" // the kind stays at its first target
+	GateUnknownTarget = "unknown_target" // the kind has no such target
+	GateBudgetSpent   = "budget_spent"   // it was tried per_target times
+)
 
 func (d *decider) gate(target string) Verdict {
 	if v, known := d.verdicts[target]; known {
@@ -297,15 +354,16 @@ func (d *decider) gate(target string) Verdict {
 	return Verdict{Reason: GateNoCertificate}
 }
 
-// exhausted ends a job that has no way on. last is nil when nothing was tried.
+// exhausted ends a job that has no way on, unless all that says of some attempt
+// that nothing happened is the word of a person who took the risk.
 func (d *decider) exhausted(last *Attempt, why string) Decision {
-	if last == nil {
-		return failed(FailureAttemptsExhausted, why)
-	}
-	if r := last.Ruling; r != nil && r.RiskAcknowledged && d.job.Policy.Effect != EffectNone {
-		return Decision{
-			Verb: Block, Reason: BlockTargetsExhaustedUnproven, AttemptID: last.ID,
-			Detail: why + ", and only a person's word says that nothing happened",
+	for i := range d.attempts {
+		a := &d.attempts[i]
+		if r := a.Ruling; r != nil && r.RiskAcknowledged && d.job.Policy.Effect != EffectNone {
+			return Decision{
+				Verb: Block, Reason: BlockTargetsExhaustedUnproven, AttemptID: a.ID,
+				Detail: why + ", and only a person's word says that nothing happened",
+			}
 		}
 	}
 	code := FailureAttemptsExhausted
@@ -333,7 +391,7 @@ func (d *decider) notBefore(last *Attempt) time.Time {
 	if !last.RetryAt.IsZero() {
 		return last.RetryAt
 	}
-	if last.OwnFault {
+	if ours(last) {
 		return time.Time{} // our own fault keeps no provider busy: at once
 	}
 	b := d.job.Policy.Backoff

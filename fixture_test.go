@@ -45,7 +45,9 @@ func openJob(t testing.TB, change ...func(*onejob.Policy)) *onejob.Job {
 }
 
 func external(p *onejob.Policy) { p.Effect = onejob.EffectExternal }
-func declared(p *onejob.Policy) { p.Failover, p.FailoverWhy = onejob.FailoverDeclared, "the same model" }
+func declared(p *onejob.Policy) {
+	p.Failover, p.FailoverWhy = onejob.FailoverDeclared, "the same model"
+}
 func never(p *onejob.Policy)    { p.Failover = onejob.FailoverNever }
 func twoLanes(p *onejob.Policy) { p.Lanes, p.RaceAfter = 2, time.Second }
 

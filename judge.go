@@ -90,10 +90,12 @@ func errorUnresolved(job *Job, a *Attempt) *Error {
 // CheckAsked turns a decision about an attempt that somebody asked for into the
 // refusal to answer with. It returns nil exactly when the decision is to start.
 func CheckAsked(job *Job, d Decision) error {
-	if job.State.Terminal() || d.Verb == Rest || d.Verb == Finish {
+	switch {
+	case job.State.Terminal() || d.Verb == Rest:
 		return &Error{Code: CodeJobTerminal, JobID: job.ID, Message: fmt.Sprintf("the job is %s", job.State)}
-	}
-	if d.Verb == Start {
+	case d.Verb == Finish: // nobody has written it down yet
+		return &Error{Code: CodeJobTerminal, JobID: job.ID, Message: fmt.Sprintf("the job is over: it is to be %s", d.State)}
+	case d.Verb == Start:
 		return nil
 	}
 	for i := range job.Attempts {
@@ -107,6 +109,9 @@ func CheckAsked(job *Job, d Decision) error {
 	}
 	if len(d.Candidates) > 0 {
 		e.Reason = d.Candidates[0].Reason
+	}
+	if e.Reason == GateUnknownTarget {
+		e.Code, e.Message = CodeInvalidJob, fmt.Sprintf("the job has no target %q; it has %s", d.Candidates[0].Target, list(job.Policy.Targets))
 	}
 	return e
 }

@@ -15,12 +15,14 @@ import (
 
 const stateMachinePath = "docs/state-machine.md"
 
+var update = flag.Bool("update", false, "rewrite "+stateMachinePath)
+
 // TestStateMachineDoc prints docs/state-machine.md from the transition table and
 // from StandingOf, and fails when the committed page says anything else.
 func TestStateMachineDoc(t *testing.T) {
 	t.Parallel()
 	want := stateMachinePage(t)
-	if flag.Lookup("update").Value.String() == "true" {
+	if *update {
 		if err := os.WriteFile(stateMachinePath, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -34,8 +36,6 @@ func TestStateMachineDoc(t *testing.T) {
 		t.Errorf("%s has drifted from the code (-code +page); rewrite it with go test -run TestStateMachineDoc -update .\n%s", stateMachinePath, diff)
 	}
 }
-
-var _ = flag.Bool("update", false, "rewrite "+stateMachinePath)
 
 // eventSentences says what each event is, for people.
 var eventSentences = map[onejob.Event]string{
