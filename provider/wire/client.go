@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -42,6 +43,9 @@ type Options struct {
 	HTTP2 bool
 	// TLS configures https. Nil: the system's roots, TLS 1.2 and up.
 	TLS *tls.Config
+	// DialFunc makes the connections, before TLS. Nil: a [net.Dialer]. A kernel
+	// can be told to give up late only on a [net.TCPConn].
+	DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 	// NowFunc is the clock that SendBy is held against. Nil: [time.Now].
 	NowFunc func() time.Time
 }
@@ -61,6 +65,9 @@ func New(opts Options) *Client {
 	}
 	if opts.DialTimeout <= 0 {
 		opts.DialTimeout = DefaultDialTimeout
+	}
+	if opts.DialFunc == nil {
+		opts.DialFunc = (&net.Dialer{Timeout: opts.DialTimeout, KeepAlive: keepAlive}).DialContext
 	}
 	if opts.NowFunc == nil {
 		opts.NowFunc = time.Now

@@ -70,22 +70,17 @@ func (c *conn) quiet() {
 }
 
 func (c *Client) dialPlain(ctx context.Context, network, addr string) (net.Conn, error) {
-	raw, err := c.dial(ctx, network, addr)
+	raw, err := c.opts.DialFunc(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
 	return &conn{Conn: raw, tcp: raw}, nil
 }
 
-func (c *Client) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	d := net.Dialer{Timeout: c.opts.DialTimeout, KeepAlive: keepAlive}
-	return d.DialContext(ctx, network, addr)
-}
-
 // dialTLS shakes hands itself, so that a failure is known to come before the
 // request, and what is written is counted inside the encryption.
 func (c *Client) dialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
-	raw, err := c.dial(ctx, network, addr)
+	raw, err := c.opts.DialFunc(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
