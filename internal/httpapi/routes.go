@@ -1,0 +1,66 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// route is one line of the API: where it is, who may use it, what serves it and
+// what the document says of it.
+type route struct {
+	pattern string
+	role    onejob.Role // the least that may; empty: anybody, without a credential
+	handle  func(http.ResponseWriter, *http.Request) error
+	doc     operation
+}
+
+func (rt route) method() string {
+	method, _, _ := strings.Cut(rt.pattern, " ")
+	return method
+}
+
+// path is the pattern's, without what only the mux understands.
+func (rt route) path() string {
+	_, path, _ := strings.Cut(rt.pattern, " ")
+	return strings.TrimSuffix(path, "{$}")
+}
+
+// routes is the whole API.
+func (a *api) routes() []route {
+	const (
+		viewer    = onejob.RoleViewer
+		submitter = onejob.RoleSubmitter
+		operator  = onejob.RoleOperator
+	)
+	routes := []route{
+		{"POST /v1/jobs", submitter, a.submitJob, submitJobDoc()},
+		{"POST /v1/jobs:batch", submitter, a.submitBatch, submitBatchDoc()},
+		{"GET /v1/jobs", viewer, a.listJobs, listJobsDoc()},
+		{"GET /v1/jobs/{id}", viewer, a.getJob, getJobDoc()},
+		{"GET /v1/jobs/{id}/result", viewer, a.getResult, getResultDoc()},
+		{"GET /v1/jobs/{id}/events", viewer, a.watchJob, watchJobDoc()},
+		{"GET /v1/jobs/{id}/attempts", viewer, a.listJobAttempts, listJobAttemptsDoc()},
+		{"POST /v1/jobs/{id}/attempts", submitter, a.startAttempt, startAttemptDoc()},
+		{"POST /v1/jobs/{id}/cancel", submitter, a.cancelJob, cancelJobDoc()},
+		{"POST /v1/jobs/{id}/unblock", operator, a.unblockJob, unblockJobDoc()},
+
+		{"GET /v1/attempts", viewer, a.listAttempts, listAttemptsDoc()},
+		{"GET /v1/attempts/{id}", viewer, a.getAttempt, getAttemptDoc()},
+		{"POST /v1/attempts/{id}/resolve", operator, a.resolveAttempt, resolveAttemptDoc()},
+
+		{"GET /v1/limits", viewer, a.getLimits, getLimitsDoc()},
+		{"GET /openapi.json", viewer, a.getOpenAPI, getOpenAPIDoc()},
+		{"GET /docs", viewer, a.getDocs, getDocsDoc()},
+		{"GET /{$}", viewer, a.getIndex, getIndexDoc()},
+		{"GET /healthz", viewer, a.getLive, getHealthDoc()},
+
+		{"GET /livez", "", a.getLive, getLiveDoc()},
+		{"GET /readyz", "", a.getReady, getReadyDoc()},
+	}
+	if a.opts.Metrics != nil {
+		routes = append(routes, route{"GET /metrics", viewer, a.getMetrics, getMetricsDoc()})
+	}
+	return routes
+}

@@ -1,0 +1,126 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// JobRequest is one intent.
+type JobRequest struct {
+	Kind       string         `json:"kind" maxLength:"255"`
+	Input      jsontext.Value `json:"input" doc:"Any JSON; the provider gets these bytes"`
+	Target     string         `json:"target,omitzero" maxLength:"255" doc:"One of the kind's targets; absent: the first"`
+	Metadata   jsontext.Value `json:"metadata,omitzero" doc:"An object; not part of the intent"`
+	RunAfter   time.Time      `json:"run_after,omitzero"`
+	Deadline   time.Time      `json:"deadline,omitzero" doc:"No attempt starts after it"`
+	Priority   int            `json:"priority,omitzero" minimum:"-100" maximum:"100" doc:"Higher first; not part of the intent"`
+	Supersedes string         `json:"supersedes,omitzero" maxLength:"255" doc:"The id of a job that ended, which this one replaces"`
+	Webhook    jsontext.Value `json:"webhook,omitzero" hidden:"true"`
+}
+
+const (
+	maxNameLength    = 255
+	maxMetadataBytes = 16 << 10
+)
+
+// check finds what is wrong with an intent before its key is looked up: what is
+// missing or cannot be meant, not what the configuration says.
+func (req *JobRequest) check() error {
+	invalid := func(format string, args ...any) error {
+		return &onejob.Error{Code: onejob.CodeInvalidRequest, Message: fmt.Sprintf(format, args...)}
+	}
+	for name, value := range map[string]string{"kind": req.Kind, "target": req.Target, "supersedes": req.Supersedes} {
+		if len(value) > maxNameLength {
+			return invalid("member %q is longer than %d bytes", name, maxNameLength)
+		}
+	}
+	switch {
+	case len(req.Webhook) > 0:
+		return invalid("webhooks are not configured on this server; leave out member \"webhook\"")
+	case req.Kind == "":
+		return invalid("member %q is required", "kind")
+	case len(req.Input) == 0:
+		return invalid("member %q is required; null must be said", "input")
+	case len(req.Metadata) > 0 && !isObject(req.Metadata):
+		return invalid("member %q is not an object", "metadata")
+	case len(req.Metadata) > maxMetadataBytes:
+		return invalid("member %q is longer than %d bytes", "metadata", maxMetadataBytes)
+	}
+	return nil
+}
+
+func (req *JobRequest) params(owner, key, trace string) onejob.SubmitParams {
+	return onejob.SubmitParams{
+		Owner: owner, Key: key, Kind: req.Kind, Input: req.Input,
+		Target: req.Target, Metadata: req.Metadata, Priority: req.Priority,
+		RunAfter: req.RunAfter, Deadline: req.Deadline, Supersedes: req.Supersedes, Trace: trace,
+	}
+}
+
+// submitJob serves POST /v1/jobs: 202 while the job is under way, 200 once it has ended.
+func (a *api) submitJob(w http.ResponseWriter, r *http.Request) error {
+	body, err := a.readJSON(w, r)
+	if err != nil {
+		return err
+	}
+	key, err := idempotencyKey(r.Header)
+	if err != nil {
+		return err
+	}
+	var req JobRequest
+	if err := decode(body, &req); err != nil {
+		return err
+	}
+	if err := req.check(); err != nil {
+		return err
+	}
+	c := exchangeOf(r).caller
+	job, existed, err := a.client.Submit(r.Context(), req.params(c.owner, key, traceparent(r.Header)))
+	a.observeSubmit(req.Kind, existed, err)
+	if err != nil {
+		return err
+	}
+	if existed {
+		w.Header().Set(replayedHeader, "true")
+	}
+	if job, err = a.waitSettled(w, r, c.owner, job); err != nil {
+		return err
+	}
+	w.Header().Set("Location", "/v1/jobs/"+job.ID)
+	return a.writeJob(w, statusOf(job), job)
+}
+
+// observeSubmit counts what found or made a job, and what met another intent.
+func (a *api) observeSubmit(kind string, existed bool, err error) {
+	switch {
+	case err == nil && existed:
+		a.opts.Observer.JobSubmitted(kind, "replayed")
+	case err == nil:
+		a.opts.Observer.JobSubmitted(kind, "new")
+	case onejob.CodeOf(err) == onejob.CodeKeyConflict:
+		a.opts.Observer.JobSubmitted(kind, "conflict")
+	}
+}
+
+func submitJobDoc() operation {
+	return operation{
+		id: "submitJob", summary: "Record an intent and get its job",
+		description: "Safe to repeat with the same key: a repeat answers the same job as it is now. The key is bound to the intent for ever.",
+		headers:     []header{keyHeaderDoc, preferHeaderDoc},
+		body:        JobRequest{},
+		answers: []answer{
+			{status: 202, says: "The job, under way", body: Job{}, headers: jobHeaders},
+			{status: 200, says: "The job, which has ended", body: Job{}, headers: jobHeaders},
+		},
+		problems: []onejob.Code{
+			onejob.CodeKeyMissing, onejob.CodeKeyInvalid, onejob.CodeInvalidRequest, onejob.CodePayloadNotCanonical,
+			onejob.CodeKeyConflict, onejob.CodeAttemptUnresolved, onejob.CodeKeyExpired, onejob.CodeNotFound,
+			onejob.CodePayloadTooLarge, onejob.CodeUnsupportedMedia, onejob.CodeInvalidJob, onejob.CodeQuotaExceeded, onejob.CodeDraining,
+		},
+	}
+}
