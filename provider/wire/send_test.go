@@ -93,8 +93,8 @@ func TestNothingLeavesAfterSendBy(t *testing.T) {
 		}})
 		got := proofOf(c.call(t.Context(), onejob.Request{SendBy: time.Now().Add(time.Minute)}, wire.Message{Body: []byte(`{}`)}))
 		hold(t, got, notSent)
-		if srv.Began() != 0 || srv.Connections() != 1 {
-			t.Errorf("%d requests begun over %d connections, want none over 1", srv.Began(), srv.Connections())
+		if srv.Began() != 0 || asked.Load() < 2 {
+			t.Errorf("%d requests begun, the clock asked %d times, want none and at least 2", srv.Began(), asked.Load())
 		}
 	})
 	t.Run("passes in the middle of the body", func(t *testing.T) {
