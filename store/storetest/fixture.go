@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -216,20 +215,4 @@ func (f *fixture) wantAttempt(id string, state onejob.AttemptState) onejob.Attem
 		f.Fatalf("attempt %d at %s is %s; want %s", a.Number, a.Target, a.State, state)
 	}
 	return a
-}
-
-// race calls f once for each of n callers at the same moment and waits for all.
-func race(ctx context.Context, n int, call func(ctx context.Context, i int)) {
-	start, done := make(chan struct{}), make(chan struct{})
-	for i := range n {
-		go func() {
-			<-start
-			call(ctx, i)
-			done <- struct{}{}
-		}()
-	}
-	close(start)
-	for range n {
-		<-done
-	}
 }

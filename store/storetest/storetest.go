@@ -68,7 +68,8 @@ func Run(t *testing.T, open func(t *testing.T, handles int) Opened) {
 func promises() []promise {
 	var all []promise
 	for _, subject := range [][]promise{
-		creating(),
+		creating(), conflicting(), superseding(), reading(), claiming(), starting(), holding(), finishing(), arrivingLate(),
+		resolving(), cancelling(), purging(), isolating(), keeping(), racingForReal(), constraining(),
 	} {
 		all = append(all, subject...)
 	}

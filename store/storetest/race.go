@@ -1,0 +1,460 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// Races run for real, over three handles on one database, many rounds each: what
+// must never happen is counted, and has to be none of them.
+func racingForReal() []promise {
+	return []promise{
+		{name: "Concurrent/OneKeyIsOneJob", test: testRaceSubmit, handles: 3},
+		{name: "Concurrent/OneSuccessor", test: testRaceSupersede, handles: 3},
+		{name: "Concurrent/OneAttemptInDoubt", test: testRaceClaim, handles: 3},
+		{name: "Concurrent/OneClickIsOneAttempt", test: testRaceClick, handles: 3},
+		{name: "Concurrent/ClaimsShareTheJobs", test: testRaceClaimMany, handles: 3},
+		{name: "Concurrent/OneWinner", test: testRaceFinish, handles: 3},
+		{name: "Concurrent/OneRuling", test: testRaceResolve, handles: 3},
+		{name: "Concurrent/ASweepNeverTouchesWhatFinished", test: testRaceSweep, handles: 3},
+		{name: "Concurrent/ACancelAndAMarkAgree", test: testRaceCancel, handles: 3},
+		{name: "Concurrent/APurgeNeverFreesAKey", test: testRacePurge, handles: 3},
+		{name: "Concurrent/BatchesInAnyOrderNeverDeadlock", test: testRaceBatches, handles: 3},
+	}
+}
+
+// rounds is how often a race is run.
+func rounds() int {
+	if testing.Short() {
+		return 6
+	}
+	return 60
+}
+
+// race calls n callers at the same moment and waits for all. It fails the test
+// with the error of any of them.
+func (f *fixture) race(n int, call func(ctx context.Context, i int, s onejob.Store) error) {
+	f.Helper()
+	var wg sync.WaitGroup
+	start, errs := make(chan struct{}), make([]error, n)
+	for i := range n {
+		wg.Go(func() {
+			<-start
+			errs[i] = call(f.Context(), i, f.handle(i))
+		})
+	}
+	close(start)
+	wg.Wait()
+	for _, err := range errs {
+		f.noError(err)
+	}
+}
+
+func testRaceSubmit(f *fixture) {
+	const callers = 48
+	for round := range rounds() {
+		key := fmt.Sprintf("k%d", round)
+		results := make([]onejob.JobCreateResult, callers)
+		params := make([]onejob.JobCreateParams, callers)
+		for i := range params {
+			params[i] = f.intent(key)
+			if i%4 == 0 {
+				params[i] = f.intent(key, withInput("other"))
+			}
+		}
+		f.race(callers, func(ctx context.Context, i int, s onejob.Store) error {
+			answers, err := s.JobCreate(ctx, params[i:i+1])
+			if err == nil {
+				results[i] = answers[0]
+			}
+			return err
+		})
+		f.oneJob(key, results)
+	}
+}
+
+// oneJob checks the answers of callers of whom every fourth meant something else.
+func (f *fixture) oneJob(key string, results []onejob.JobCreateResult) {
+	f.Helper()
+	ids, created, conflicts := map[string]bool{}, 0, map[bool]int{}
+	for i, r := range results {
+		if r.Err != nil {
+			ids[f.wantCode(r.Err, onejob.CodeKeyConflict).JobID] = true
+			conflicts[i%4 == 0]++
+			continue
+		}
+		ids[r.Job.ID] = true
+		if !r.Existed {
+			created++
+		}
+	}
+	other := (len(results) + 3) / 4
+	lostToOther := conflicts[true] == 0 && conflicts[false] == len(results)-other
+	lostToMost := conflicts[true] == other && conflicts[false] == 0
+	if len(ids) != 1 || created != 1 || !lostToOther && !lostToMost {
+		f.Errorf("%d callers with key %s met %d jobs, created %d and conflicted %v; want one job and everybody of the other intent refused",
+			len(results), key, len(ids), created, conflicts)
+	}
+}
+
+func testRaceSupersede(f *fixture) {
+	for round := range rounds() / 3 {
+		old := f.cancel(f.create(fmt.Sprintf("k%d", round)).ID)
+		params := make([]onejob.JobCreateParams, 8)
+		for i := range params {
+			params[i] = f.intent(fmt.Sprintf("k%d-%d", round, i), instead(old.ID))
+		}
+		errs := make([]error, len(params))
+		f.race(len(params), func(ctx context.Context, i int, s onejob.Store) error {
+			answers, err := s.JobCreate(ctx, params[i:i+1])
+			if err == nil {
+				errs[i] = answers[0].Err
+			}
+			return err
+		})
+		won := 0
+		for i, err := range errs {
+			if err == nil {
+				won++
+				f.get(params[i].ID)
+				continue
+			}
+			f.wantCode(err, onejob.CodeInvalidJob)
+		}
+		if won != 1 || f.get(old.ID).Version != old.Version+1 {
+			f.Errorf("%d jobs superseded one; want 1", won)
+		}
+	}
+}
+
+func testRaceClaim(f *fixture) {
+	const callers = 32
+	for round := range rounds() {
+		job := f.create(fmt.Sprintf("k%d", round))
+		won := make([]string, callers)
+		f.race(callers, func(ctx context.Context, i int, s onejob.Store) error {
+			if i%2 == 0 {
+				result, err := s.AttemptClaim(ctx, onejob.AttemptClaimParams{StartParams: claimer(), Max: 3})
+				for _, c := range result.Claimed {
+					won[i] += c.Attempt.ID
+				}
+				return err
+			}
+			results, err := s.AttemptStart(ctx, []onejob.AttemptStartParams{{JobID: job.ID, StartParams: claimer()}})
+			if err == nil && results[0].Err == nil {
+				won[i] = results[0].Claimed.Attempt.ID
+			}
+			return err
+		})
+		var ids []string
+		for _, id := range won {
+			if id != "" {
+				ids = append(ids, id)
+			}
+		}
+		after := f.wantJob(job.ID, onejob.JobRunning)
+		if len(ids) != 1 || after.AttemptsMade != 1 || len(after.Attempts) != 1 || after.Attempts[0].ID != ids[0] {
+			f.Fatalf("round %d: claimed %q, %d attempts made; want one", round, ids, after.AttemptsMade)
+		}
+		f.finish(f.mark(after.Attempts[0]), onejob.OutcomeSucceeded)
+	}
+}
+
+func testRaceClick(f *fixture) {
+	for round := range rounds() / 3 {
+		job := f.awaitingB(fmt.Sprintf("k%d", round))
+		ids := make([]string, 16)
+		f.race(len(ids), func(ctx context.Context, i int, s onejob.Store) error {
+			results, err := s.AttemptStart(ctx, []onejob.AttemptStartParams{buttonOf(job.ID, "click", "b")})
+			if err == nil && results[0].Err == nil {
+				ids[i] = results[0].Claimed.Attempt.ID
+			}
+			return err
+		})
+		for _, id := range ids {
+			if id == "" || id != ids[0] {
+				f.Fatalf("round %d: one click was answered with attempts %q; want one for all", round, ids)
+			}
+		}
+		if n := f.get(job.ID).AttemptsMade; n != 2 {
+			f.Errorf("%d attempts were made; want 2", n)
+		}
+	}
+}
+
+func testRaceClaimMany(f *fixture) {
+	const jobs, callers = 40, 8
+	for round := range rounds() / 10 {
+		params := make([]onejob.JobCreateParams, jobs)
+		for i := range params {
+			params[i] = f.intent(fmt.Sprintf("k%d-%d", round, i))
+		}
+		f.submitAll(params...)
+		claimed := make([][]onejob.Claimed, callers)
+		f.race(callers, func(ctx context.Context, i int, s onejob.Store) error {
+			for len(claimed[i]) < jobs {
+				result, err := s.AttemptClaim(ctx, onejob.AttemptClaimParams{StartParams: claimer(), Max: 7})
+				if err != nil || len(result.Claimed) > 7 {
+					return fmt.Errorf("claimed %d of at most 7: %w", len(result.Claimed), err)
+				}
+				if len(result.Claimed) == 0 {
+					return nil
+				}
+				claimed[i] = append(claimed[i], result.Claimed...)
+			}
+			return nil
+		})
+		seen := map[string]int{}
+		for _, c := range claimed {
+			for i := range c {
+				seen[c[i].Job.ID]++
+			}
+		}
+		for _, c := range f.claimWith(onejob.AttemptClaimParams{StartParams: claimer(), Max: jobs}).Claimed {
+			seen[c.Job.ID]++ // a claimer may step aside for another's lock
+		}
+		for _, p := range params {
+			if seen[p.ID] != 1 {
+				f.Fatalf("round %d: a job was claimed %d times; want once", round, seen[p.ID])
+			}
+		}
+	}
+}
+
+func testRaceFinish(f *fixture) {
+	const lanes = 16
+	names := make([]string, lanes)
+	for i := range names {
+		names[i] = fmt.Sprintf("t%d", i)
+	}
+	for round := range rounds() {
+		job := f.create(fmt.Sprintf("k%d", round), racing(lanes, names...))
+		attempts := f.allLanes(job, names)
+		results := make([]onejob.AttemptFinishResult, lanes)
+		f.race(lanes, func(ctx context.Context, i int, s onejob.Store) error {
+			answers, err := s.AttemptFinish(ctx, []onejob.AttemptFinishParams{finishOf(attempts[i], onejob.OutcomeSucceeded)})
+			if err == nil {
+				results[i] = answers[0]
+			}
+			return err
+		})
+		after := f.wantJob(job.ID, onejob.JobSucceeded)
+		for i, r := range results {
+			f.noError(r.Err)
+			won := attempts[i].ID == after.CompletedBy
+			if won != (r.State == onejob.AttemptSucceeded) || won != (r.Discarded == nil) || r.Incident != "" {
+				f.Errorf("round %d: lane %d was answered %+v while %s won", round, i, r, after.CompletedBy)
+			}
+			f.wantAttempt(attempts[i].ID, r.State)
+		}
+		if after.Version != job.Version+1 || string(after.Result.Body) != "result of "+after.CompletedBy {
+			f.Errorf("round %d: version %d, result %q; want one change and the winner's result", round, after.Version, after.Result.Body)
+		}
+	}
+}
+
+// allLanes starts one attempt in every lane of a job and marks them all.
+func (f *fixture) allLanes(job *onejob.Job, names []string) []onejob.Attempt {
+	f.Helper()
+	everything := claimer(names...)
+	claimed := f.claimWith(onejob.AttemptClaimParams{StartParams: everything, Max: 1}).Claimed
+	if len(claimed) != 1 {
+		f.Fatalf("%d attempts were claimed; want 1", len(claimed))
+	}
+	attempts := []onejob.Attempt{claimed[0].Attempt}
+	for lane := 1; lane < len(names); lane++ {
+		p := laneOf(job.ID, lane, names[lane])
+		p.StartParams = everything
+		attempts = append(attempts, f.start(p))
+	}
+	marks := make([]onejob.AttemptMarkParams, len(attempts))
+	for i := range attempts {
+		marks[i] = markOf(attempts[i])
+	}
+	results, err := f.s.AttemptMark(f.Context(), marks)
+	f.noError(err)
+	for i := range results {
+		f.noError(results[i].Err)
+		attempts[i] = results[i].Attempt
+	}
+	return attempts
+}
+
+// Two people, a late answer and its repeat all settle one unknown attempt.
+func testRaceResolve(f *fixture) {
+	const callers = 12
+	for round := range rounds() / 2 {
+		a := f.unknown(fmt.Sprintf("k%d", round))
+		version := f.get(a.JobID).Version
+		rulings, answers := make([]error, callers), make([]onejob.AttemptFinishResult, callers)
+		f.race(callers, func(ctx context.Context, i int, s onejob.Store) error {
+			if i%3 == 0 {
+				results, err := s.AttemptFinish(ctx, []onejob.AttemptFinishParams{finishOf(a, onejob.OutcomeSucceeded)})
+				if err == nil {
+					answers[i] = results[0]
+				}
+				return err
+			}
+			results, err := s.AttemptResolve(ctx, []onejob.AttemptResolveParams{rulingOf(a, onejob.OutcomeSucceeded)})
+			if err == nil {
+				rulings[i] = results[0].Err
+			}
+			return err
+		})
+		ruled := 0
+		for i, err := range rulings {
+			switch {
+			case i%3 == 0:
+				f.noError(answers[i].Err) // the slot is its own, or its repeat's, or a ruling's
+			case err == nil:
+				ruled++
+			default:
+				f.wantCode(err, onejob.CodeAttemptTerminal)
+			}
+		}
+		job := f.wantJob(a.JobID, onejob.JobSucceeded)
+		if got := f.attempt(a.ID); ruled > 1 || (ruled == 1) != (got.Ruling != nil) || job.Version != version+1 || job.CompletedBy != a.ID {
+			f.Errorf("round %d: %d rulings took, the attempt keeps %+v, version %d to %d; want at most one, and one change", round, ruled, got.Ruling, version, job.Version)
+		}
+	}
+}
+
+func testRaceSweep(f *fixture) {
+	for round := range rounds() / 2 {
+		a := f.running(fmt.Sprintf("k%d", round))
+		f.advance(lease + time.Second)
+		refs := f.expired()
+		if len(refs) != 1 {
+			f.Fatalf("round %d: %d attempts are listed; want 1", round, len(refs))
+		}
+		const callers = 6
+		var finished onejob.AttemptFinishResult
+		changed := make([]int, callers)
+		f.race(callers, func(ctx context.Context, i int, s onejob.Store) error {
+			if i == 0 {
+				results, err := s.AttemptFinish(ctx, []onejob.AttemptFinishParams{finishOf(a, onejob.OutcomeSucceeded)})
+				if err == nil {
+					finished = results[0]
+				}
+				return err
+			}
+			refs, err := s.AttemptExpire(ctx, refs)
+			changed[i] = len(refs)
+			return err
+		})
+		total := 0
+		for _, n := range changed {
+			total += n
+		}
+		f.noError(finished.Err)
+		if finished.State != onejob.AttemptSucceeded || total > 1 {
+			f.Errorf("round %d: the finish was answered %s and sweeps changed %d times; want succeeded, at most once", round, finished.State, total)
+		}
+		f.wantAttempt(a.ID, onejob.AttemptSucceeded)
+		f.wantJob(a.JobID, onejob.JobSucceeded)
+	}
+}
+
+func testRaceCancel(f *fixture) {
+	for round := range rounds() / 2 {
+		a := f.starting(fmt.Sprintf("k%d", round))
+		var marked, cancelled error
+		f.race(2, func(ctx context.Context, i int, s onejob.Store) error {
+			if i == 0 {
+				results, err := s.AttemptMark(ctx, []onejob.AttemptMarkParams{markOf(a)})
+				if err == nil {
+					marked = results[0].Err
+				}
+				return err
+			}
+			results, err := s.JobCancel(ctx, []onejob.JobCancelParams{{ID: a.JobID}})
+			if err == nil {
+				cancelled = results[0].Err
+			}
+			return err
+		})
+		f.noError(cancelled)
+		if marked == nil { // it may be on the wire
+			f.wantAttempt(a.ID, onejob.AttemptRunning)
+			f.wantJob(a.JobID, onejob.JobRunning)
+			f.finish(a, onejob.OutcomeRefused)
+		} else {
+			f.wantCode(marked, onejob.CodeClaimLost)
+			f.wantAttempt(a.ID, onejob.AttemptCancelled)
+		}
+		f.wantJob(a.JobID, onejob.JobCancelled)
+	}
+}
+
+func testRacePurge(f *fixture) {
+	for round := range rounds() / 3 {
+		key := fmt.Sprintf("k%d", round)
+		job := f.cancel(f.create(key).ID)
+		f.advance(payloadAge + time.Second)
+		const callers = 9
+		params := make([]onejob.JobCreateParams, callers)
+		for i := range params {
+			params[i] = f.intent(key)
+		}
+		results := make([]onejob.JobCreateResult, callers)
+		f.race(callers, func(ctx context.Context, i int, s onejob.Store) error {
+			if i == 0 {
+				_, err := s.JobPurge(ctx, onejob.JobPurgeParams{PayloadAge: payloadAge, Limit: 100})
+				return err
+			}
+			answers, err := s.JobCreate(ctx, params[i:i+1])
+			if err == nil {
+				results[i] = answers[0]
+			}
+			return err
+		})
+		for _, r := range results[1:] {
+			if r.Err != nil {
+				f.wantCode(r.Err, onejob.CodeKeyExpired)
+			} else if r.Job.ID != job.ID || !r.Existed {
+				f.Errorf("round %d: during a purge the key was given job %s; want %s or 410", round, r.Job.ID, job.ID)
+			}
+		}
+	}
+}
+
+// Callers with the same keys in opposite orders, as groups of many callers meet.
+func testRaceBatches(f *fixture) {
+	for round := range rounds() / 3 {
+		const callers, keys = 6, 12
+		batches := make([][]onejob.JobCreateParams, callers)
+		for i := range batches {
+			for k := range keys {
+				key := k
+				if i%2 == 1 {
+					key = keys - 1 - k
+				}
+				batches[i] = append(batches[i], f.intent(fmt.Sprintf("k%d-%d", round, key)))
+			}
+		}
+		ids := make([]map[string]string, callers)
+		f.race(callers, func(ctx context.Context, i int, s onejob.Store) error {
+			results, err := s.JobCreate(ctx, batches[i])
+			ids[i] = map[string]string{}
+			for k, r := range results {
+				if r.Err != nil {
+					return r.Err
+				}
+				ids[i][string(batches[i][k].KeyHash)] = r.Job.ID
+			}
+			return err
+		})
+		for i := range ids {
+			for hash, id := range ids[i] {
+				if ids[0][hash] != id {
+					f.Errorf("round %d: one key was given jobs %s and %s", round, ids[0][hash], id)
+				}
+			}
+		}
+	}
+}
