@@ -22,17 +22,17 @@ const openFlags = sqlite.OpenReadWrite | sqlite.OpenCreate | sqlite.OpenWAL
 const synchronousFull = 2
 
 // prepare sets up one connection and verifies that it is as safe as promised.
-func prepare(conn *sqlite.Conn, busy time.Duration) error {
+func prepare(conn *sqlite.Conn, busy time.Duration, own ...string) error {
 	conn.SetBusyTimeout(busy)
 	db := connection{conn}
-	for _, pragma := range []string{
+	for _, pragma := range append([]string{
 		`PRAGMA synchronous = FULL`,
 		`PRAGMA fullfsync = ON`, // on macOS fsync alone does not flush the drive
 		`PRAGMA checkpoint_fullfsync = ON`,
 		`PRAGMA foreign_keys = ON`,
 		`PRAGMA temp_store = MEMORY`,
 		`PRAGMA trusted_schema = OFF`,
-	} {
+	}, own...) {
 		if err := db.query(pragma, func(*row) error { return nil }); err != nil {
 			return fmt.Errorf("%s: %w", pragma, err)
 		}
@@ -41,11 +41,14 @@ func prepare(conn *sqlite.Conn, busy time.Duration) error {
 }
 
 func prepareReader(conn *sqlite.Conn, busy time.Duration) error {
-	if err := prepare(conn, busy); err != nil {
-		return err
-	}
-	_, err := connection{conn}.exec(`PRAGMA query_only = ON`)
-	return err
+	return prepare(conn, busy, `PRAGMA query_only = ON`)
+}
+
+func prepareWriter(conn *sqlite.Conn, busy time.Duration) error {
+	return prepare(conn, busy,
+		`PRAGMA cache_size = -16384`,       // KiB: rows spread over all parts, so one batch touches many pages
+		`PRAGMA wal_autocheckpoint = 8192`, // pages: each of those is then copied once for many batches
+	)
 }
 
 // verify asks the connection itself: a pragma that is not taken is no error.

@@ -37,7 +37,7 @@ func (w *writer) connect() error {
 	if err != nil {
 		return fmt.Errorf("open %s: %w", w.path, err)
 	}
-	if err := prepare(conn, w.busy); err != nil {
+	if err := prepareWriter(conn, w.busy); err != nil {
 		return errors.Join(fmt.Errorf("open %s: %w", w.path, err), conn.Close())
 	}
 	w.conn = conn

@@ -33,8 +33,6 @@ CREATE TABLE jobs (
     PRIMARY KEY (part, id),
     -- The double click: one owner's key is one job, for ever.
     CONSTRAINT jobs_one_per_key UNIQUE (part, owner, key_hash),
-    -- What attempts carry lanes from.
-    CONSTRAINT jobs_lanes UNIQUE (part, id, lanes),
     -- Nobody can open a racing lane on a charge.
     CONSTRAINT jobs_race_without_effect CHECK (lanes = 1 OR effect = 'none'),
     CONSTRAINT jobs_input_until_purged CHECK ((input IS NULL) = (purged_at IS NOT NULL))
@@ -113,8 +111,7 @@ CREATE TABLE attempts (
     result              BLOB,
     PRIMARY KEY (part, job_id, number),
     CONSTRAINT attempts_id UNIQUE (part, id),
-    -- A job's lanes cannot be exceeded by an attempt that says otherwise.
-    FOREIGN KEY (part, job_id, lanes) REFERENCES jobs (part, id, lanes),
+    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id),
     CONSTRAINT attempts_lane         CHECK (lane < lanes),
     CONSTRAINT attempts_marked       CHECK (state <> 'running' OR (marked_at IS NOT NULL AND send_by IS NOT NULL)),
     CONSTRAINT attempts_never_marked CHECK (state <> 'starting' OR (marked_at IS NULL AND send_by IS NULL)),

@@ -43,3 +43,13 @@ BEGIN
     SELECT RAISE(ABORT, 'an attempt cannot change what it is');
 END;
 -- +goose StatementEnd
+
+-- A job's lanes cannot be exceeded by an attempt that says otherwise. A reference
+-- to (part, id, lanes) would need one more index on the way of every new job.
+-- +goose StatementBegin
+CREATE TRIGGER attempts_lanes BEFORE INSERT ON attempts
+WHEN NEW.lanes IS NOT (SELECT j.lanes FROM jobs j WHERE j.part = NEW.part AND j.id = NEW.job_id)
+BEGIN
+    SELECT RAISE(ABORT, 'an attempt carries the lanes of its job');
+END;
+-- +goose StatementEnd

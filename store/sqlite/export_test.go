@@ -1,0 +1,43 @@
+package sqlite
+
+import (
+	"context"
+
+	"zombiezen.com/go/sqlite"
+)
+
+// WriterExec runs a statement on the connection that writes, as only its own
+// pragmas need.
+func (s *Store) WriterExec(statement string) error {
+	<-s.writer.turn
+	defer func() { s.writer.turn <- struct{}{} }()
+	return connection{s.writer.conn}.query(statement, func(*row) error { return nil })
+}
+
+// VerifyAll asks every connection of the store for the pragmas it must have.
+func (s *Store) VerifyAll(ctx context.Context, readers int) error {
+	<-s.writer.turn
+	err := verify(connection{s.writer.conn})
+	s.writer.turn <- struct{}{}
+	for range readers {
+		conn, takeErr := s.readers.Take(ctx)
+		if takeErr != nil {
+			return takeErr
+		}
+		defer s.readers.Put(conn)
+		if err == nil {
+			err = verify(connection{conn})
+		}
+	}
+	return err
+}
+
+// VerifyUnprepared opens a connection as SQLite does by itself and verifies it.
+func VerifyUnprepared(path string) error {
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite|sqlite.OpenCreate)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	return verify(connection{conn})
+}
