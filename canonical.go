@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -19,9 +20,10 @@ const MaxDepth = 64
 // the RFC would merge 2^53 and 2^53+1.
 //
 // It is strict where two readers of the same bytes could see different things:
-// duplicate names, invalid UTF-8, lone surrogates and numbers beyond a float64
-// are refused with [CodePayloadNotCanonical]. What is not JSON, or nested deeper
-// than [MaxDepth], is refused with [CodeInvalidRequest]. raw is not changed.
+// duplicate names, invalid UTF-8, lone surrogates and numbers too large or too
+// small for a float64 are refused with [CodePayloadNotCanonical]. What is not
+// JSON, or nested deeper than [MaxDepth], is refused with [CodeInvalidRequest].
+// raw is not changed.
 func Canonical(raw []byte) ([]byte, error) {
 	if err := checkStrict(raw); err != nil {
 		return nil, err
@@ -62,10 +64,16 @@ func checkStrict(raw []byte) error {
 
 func checkNumber(literal string) error {
 	f, err := strconv.ParseFloat(literal, 64)
-	if err != nil || math.IsInf(f, 0) {
-		return &Error{Code: CodePayloadNotCanonical, Message: "a number is too large to be read the same way everywhere"}
+	if err != nil || math.IsInf(f, 0) || (f == 0 && !isZero(literal)) {
+		return &Error{Code: CodePayloadNotCanonical, Message: "a number is too large or too small to be read the same way everywhere"}
 	}
 	return nil
+}
+
+// isZero reports whether every digit before the exponent is 0.
+func isZero(literal string) bool {
+	mantissa, _, _ := strings.Cut(strings.ToLower(literal), "e")
+	return !strings.ContainsAny(mantissa, "123456789")
 }
 
 func checkNothingFollows(dec *jsontext.Decoder) error {

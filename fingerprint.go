@@ -45,8 +45,8 @@ func (in intent) fingerprint(secret []byte, version int) ([]byte, error) {
 
 func quote(s string) string {
 	b, err := jsontext.AppendQuote(nil, s)
-	if err != nil { // invalid UTF-8, which no door lets through
-		return `"` + fmt.Sprintf("%x", s) + `"`
+	if err != nil { // invalid UTF-8, which no door lets through: written as no string is
+		return fmt.Sprintf(`x"%x"`, s)
 	}
 	return string(b)
 }

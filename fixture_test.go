@@ -2,7 +2,6 @@ package onejob_test
 
 import (
 	"errors"
-	"testing"
 	"time"
 
 	"github.com/onejob-dev/onejob"
@@ -11,8 +10,14 @@ import (
 // noon is the time that tests of pure rules happen at.
 var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
+// tester is what a test and a property of package rapid have in common.
+type tester interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
 // wantCode checks an error's code, and that it is an [*onejob.Error] at all.
-func wantCode(t testing.TB, err error, code onejob.Code) *onejob.Error {
+func wantCode(t tester, err error, code onejob.Code) *onejob.Error {
 	t.Helper()
 	var e *onejob.Error
 	if !errors.As(err, &e) || e.Code != code {
@@ -22,7 +27,7 @@ func wantCode(t testing.TB, err error, code onejob.Code) *onejob.Error {
 }
 
 // filled returns a policy with its defaults, changed by change.
-func filled(t testing.TB, change ...func(*onejob.Policy)) onejob.Policy {
+func filled(t tester, change ...func(*onejob.Policy)) onejob.Policy {
 	t.Helper()
 	p := onejob.Policy{Effect: onejob.EffectNone, Targets: []string{"a", "b", "c"}}
 	for _, c := range change {
@@ -36,7 +41,7 @@ func filled(t testing.TB, change ...func(*onejob.Policy)) onejob.Policy {
 }
 
 // openJob is a job that was created an hour before noon and is due.
-func openJob(t testing.TB, change ...func(*onejob.Policy)) *onejob.Job {
+func openJob(t tester, change ...func(*onejob.Policy)) *onejob.Job {
 	t.Helper()
 	return &onejob.Job{
 		ID: "job_1", Owner: "alice", State: onejob.JobQueued, Version: 1,
