@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/onejob-dev/onejob"
+	httpcall "github.com/onejob-dev/onejob/provider/http"
 )
 
 // check finds what is wrong with settings together, and fills in the defaults
@@ -164,22 +165,21 @@ func (t *Target) check(d *decoder, path string) {
 	if t.variant() == nil || d.faulty(path) {
 		return
 	}
-	if _, err := t.provider(); err != nil {
+	provider, err := t.provider()
+	if err != nil {
 		d.faultsOf(err, path)
+		return
+	}
+	if p, ok := provider.(*httpcall.Provider); ok && p.UsesAttempt() && t.HTTP.IdempotencyHeader != "" {
+		d.fault(path+".request.body", "a template that uses attempt.* sends other bytes with every attempt under the same key: take it out, or take idempotency_header out")
 	}
 }
 
-// What a template refers to between its braces.
-var (
-	usesAttempt  = regexp.MustCompile(`(?s)\{[{%][^}]*?\battempt\s*[.\[]`)
-	usesCallback = regexp.MustCompile(`(?s)\{[{%][^}]*?\bcallback_url\b`)
-)
+// usesCallback finds a name between the braces of a template.
+var usesCallback = regexp.MustCompile(`(?s)\{[{%][^}]*?\bcallback_url\b`)
 
 func (t *HTTPTarget) check(d *decoder, path string) {
 	checkURL(d, path+".request.url", t.Request.URL)
-	if usesAttempt.MatchString(t.Request.Body) && t.IdempotencyHeader != "" {
-		d.fault(path+".request.body", "a template that uses attempt.* sends other bytes with every attempt under the same key: take it out, or take idempotency_header out")
-	}
 	if usesCallback.MatchString(t.Request.Body) {
 		d.fault(path+".request.body", notAvailable("callback_url"))
 	}

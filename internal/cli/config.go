@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/onejob-dev/onejob/internal/config"
+)
+
+func configCommand(env Env) *cli.Command {
+	return &cli.Command{
+		Name: "config", Category: categoryStore, Usage: "check and show the configuration, print its schema",
+		Description: "A setting comes from the first of these that says something: a flag, the\nenvironment (ONEJOB_LISTEN, ONEJOB_WORKERS_SLOTS, …), the file, the default.",
+		Commands: []*cli.Command{
+			{
+				Name: "check", Usage: "report everything that is wrong with it; exit code 2 if anything is",
+				Flags: []cli.Flag{configFlag()},
+				Action: func(_ context.Context, c *cli.Command) error {
+					cfg, err := loadFor(env, c)
+					if err != nil {
+						return err
+					}
+					for _, warning := range cfg.Warnings {
+						say(env, "warning: %s", warning)
+					}
+					say(env, "%s is valid: %d kinds, %d targets", nameOf(cfg), len(cfg.File.Kinds), len(cfg.File.Targets))
+					return nil
+				},
+			},
+			{
+				Name: "print", Usage: "write it as it is in effect, with where each setting comes from; never a secret",
+				Flags: []cli.Flag{configFlag()},
+				Action: func(_ context.Context, c *cli.Command) error {
+					cfg, err := loadFor(env, c)
+					if err != nil {
+						return err
+					}
+					return cfg.Print(env.Stdout)
+				},
+			},
+			{
+				Name: "schema", Usage: "write the JSON Schema of the file, for editors",
+				Action: func(_ context.Context, c *cli.Command) error {
+					if err := noArguments(c); err != nil {
+						return err
+					}
+					_, err := env.Stdout.Write(config.Schema())
+					return err
+				},
+			},
+		},
+	}
+}
+
+// loadFor reads the configuration for a command that also takes it as an argument.
+func loadFor(env Env, c *cli.Command) (*config.Config, error) {
+	p := loadParams(env, c)
+	switch c.Args().Len() {
+	case 0:
+	case 1:
+		p.Path = c.Args().First()
+	default:
+		return nil, usage(c, "it takes one file")
+	}
+	return config.Load(p)
+}
+
+func nameOf(cfg *config.Config) string {
+	if cfg.Path == "" {
+		return "the configuration without a file"
+	}
+	return cfg.Path
+}

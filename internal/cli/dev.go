@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/onejob-dev/onejob"
+	"github.com/onejob-dev/onejob/internal/apikey"
+	"github.com/onejob-dev/onejob/internal/config"
+	"github.com/onejob-dev/onejob/sim"
+)
+
+// devConfig is the built-in configuration, with {{primary}} and {{backup}} where
+// the addresses of the fake providers go.
+//
+//go:embed dev.yaml
+var devConfig string
+
+func devCommand(env Env) *cli.Command {
+	return &cli.Command{
+		Name: "dev", Category: categoryServe, Usage: "a throw-away server with fake providers, one key and commands to paste",
+		Description: "Nothing is kept, unless --store names a store. It listens on loopback only. With\n--config it serves your own kinds and targets, still with a key and a throw-away\nstore.",
+		Flags:       serveFlags(),
+		Action:      func(ctx context.Context, c *cli.Command) error { return runDev(ctx, env, c) },
+	}
+}
+
+func runDev(ctx context.Context, env Env, c *cli.Command) (err error) {
+	if err := noArguments(c); err != nil {
+		return err
+	}
+	log, err := newLogger(env, c)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "onejob-dev-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	fakes, err := startFakes()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, fakes.close()) }()
+	cfg, err := loadDev(env, c, dir, fakes)
+	if err != nil {
+		return err
+	}
+	s, err := newServer(ctx, env, cfg, true, log)
+	if err != nil {
+		return err
+	}
+	printed, err := s.devKey(ctx, env)
+	if err != nil {
+		return errors.Join(err, s.close())
+	}
+	s.banner(env, printed, fakes, c.String("store") != "")
+	return s.serve(ctx)
+}
+
+// fakes are the fake providers of a development server.
+type fakes struct{ primary, backup *sim.Server }
+
+func startFakes() (*fakes, error) {
+	primary, err := sim.Start("127.0.0.1:0", sim.Options{CostMicros: 1500})
+	if err != nil {
+		return nil, err
+	}
+	backup, err := sim.Start("127.0.0.1:0", sim.Options{CostMicros: 2500})
+	if err != nil {
+		return nil, errors.Join(err, primary.Close())
+	}
+	return &fakes{primary, backup}, nil
+}
+
+func (f *fakes) close() error { return errors.Join(f.primary.Close(), f.backup.Close()) }
+
+// loadDev reads the built-in configuration, or the one that --config names. The
+// store is thrown away unless --store names one: a store that only the file or
+// the environment names may be a real one.
+func loadDev(env Env, c *cli.Command, dir string, f *fakes) (*config.Config, error) {
+	p := loadParams(env, c, "store", "listen")
+	if c.String("config") == "" {
+		p.Path = "built-in"
+		p.Text = []byte(strings.NewReplacer("{{primary}}", f.primary.URL(), "{{backup}}", f.backup.URL()).Replace(devConfig))
+	}
+	if c.String("store") == "" {
+		p.Flags["store"] = "sqlite:" + filepath.Join(dir, "onejob.db")
+	}
+	if p.Flags["listen"] == "" {
+		p.Flags["listen"] = env.Getenv("ONEJOB_LISTEN")
+	}
+	if p.Flags["listen"] == "" {
+		p.Flags["listen"] = "127.0.0.1:4545"
+	}
+	cfg, err := config.Load(p)
+	if err != nil {
+		return nil, err
+	}
+	if !isLoopback(cfg.Listen) {
+		return nil, usage(c, "a development server listens on loopback only, not at %s", cfg.Listen)
+	}
+	return cfg, nil
+}
+
+func isLoopback(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || (ip != nil && ip.IsLoopback())
+}
+
+// devKey makes the one key that the banner shows.
+func (s *server) devKey(ctx context.Context, env Env) (string, error) {
+	printed, key, err := apikey.Generate(apikey.Params{Owner: "dev", Role: onejob.RoleOperator, Now: env.NowFunc()})
+	if err != nil {
+		return "", err
+	}
+	return printed, s.keys.KeyCreate(ctx, key)
+}
+
+const devBanner = `
+  onejob dev: development only, %[1]s
+
+  server     %[2]s        docs: %[2]s/docs
+  key        %[3]s
+  providers  %[4]s  %[5]s   (executions counted at /sim/ledger)
+  kinds      %[6]s
+
+  export ONEJOB_SERVER=%[2]s ONEJOB_API_KEY=%[3]s
+
+  1. submit
+  curl -sS %[2]s/v1/jobs -H "Authorization: Bearer %[3]s" -H "Idempotency-Key: order-42" --json '{"kind":"charge_card","input":{"order":42,"amount":1999}}'
+  2. the same again: the same job, "Idempotent-Replayed: true", nothing charged
+  curl -sSi %[2]s/v1/jobs -H "Authorization: Bearer %[3]s" -H "Idempotency-Key: order-42" --json '{"kind":"charge_card","input":{"order":42,"amount":1999}}'
+  3. another amount under the same key: 409
+  curl -sSi %[2]s/v1/jobs -H "Authorization: Bearer %[3]s" -H "Idempotency-Key: order-42" --json '{"kind":"charge_card","input":{"order":42,"amount":5}}'
+  4. a slow one, followed until it ends: unknown after 2 s, settled by the late answer
+  curl -sSN %[2]s/v1/jobs/$(curl -sS %[2]s/v1/jobs -H "Authorization: Bearer %[3]s" -H "Idempotency-Key: slow-1" --json '{"kind":"slow","input":{"n":1}}' | sed 's/.*"id":"\(job_[a-z0-9]*\)".*/\1/')/events -H "Authorization: Bearer %[3]s"
+
+`
+
+func (s *server) banner(env Env, key string, f *fakes, kept bool) {
+	what := "nothing is kept"
+	if kept {
+		store, err := config.ParseStore(s.cfg.Store.Value.Reveal())
+		if err == nil {
+			what = "jobs are kept in " + store.String()
+		}
+	}
+	names := namesOf(s.cfg.Kinds())
+	_, _ = fmt.Fprintf(env.Stderr, devBanner, what, s.url(), key, f.primary.URL(), f.backup.URL(), strings.Join(names, ", "))
+}

@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/onejob-dev/onejob/internal/config"
+)
+
+// checkTimeout bounds each thing that doctor looks at.
+const checkTimeout = 10 * time.Second
+
+func doctorCommand(env Env) *cli.Command {
+	return &cli.Command{
+		Name: "doctor", Category: categoryServe, Usage: "look for what would go wrong; silent when all is well",
+		Description: `It checks the configuration, the store and its schema, the clock, the secret and
+whether the targets' names resolve. No provider is called. One line a problem on
+stderr, and exit code 1 if there is any.
+
+  onejob doctor --probe ready    for containers: exit code 0 if the server is ready`,
+		Flags: []cli.Flag{
+			configFlag(), storeFlag(), serverFlag(),
+			&cli.StringFlag{Name: "probe", Usage: "ask the running server only: live or ready"},
+		},
+		Action: func(ctx context.Context, c *cli.Command) error {
+			if err := noArguments(c); err != nil {
+				return err
+			}
+			if c.IsSet("probe") {
+				return runProbe(ctx, env, c)
+			}
+			return runDoctor(ctx, env, c)
+		},
+	}
+}
+
+// runProbe asks a running server how it is.
+func runProbe(ctx context.Context, env Env, c *cli.Command) error {
+	paths := map[string]string{"live": "/livez", "ready": "/readyz"}
+	path, known := paths[c.String("probe")]
+	if !known {
+		return usage(c, "--probe is live or ready")
+	}
+	api, err := newAPIClient(env, c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	_, err = api.do(ctx, request{method: "GET", path: path})
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("%w: no answer in %s", errUnreachable, checkTimeout)
+	}
+	return err
+}
+
+// examination collects what doctor finds.
+type examination struct {
+	env      Env
+	cfg      *config.Config
+	store    config.StoreURL
+	problems []string
+}
+
+func (x *examination) problem(format string, args ...any) {
+	x.problems = append(x.problems, fmt.Sprintf(format, args...))
+}
+
+func runDoctor(ctx context.Context, env Env, c *cli.Command) error {
+	cfg, err := config.Load(loadParams(env, c, "store"))
+	if err != nil {
+		say(env, "%v", err)
+		return &exitError{code: ExitFailed}
+	}
+	x := &examination{env: env, cfg: cfg}
+	if x.store, err = config.ParseStore(cfg.Store.Value.Reveal()); err != nil {
+		return err
+	}
+	if len(cfg.File.Kinds) == 0 {
+		x.problem("no kinds are declared in %s", nameOf(cfg))
+	}
+	x.problems = append(x.problems, cfg.Warnings...)
+	x.checkSecret()
+	x.checkStore(ctx)
+	x.checkListen()
+	x.checkTargets(ctx)
+	for _, p := range x.problems {
+		say(env, "%s", p)
+	}
+	if len(x.problems) > 0 {
+		return &exitError{code: ExitFailed}
+	}
+	return nil
+}
+
+// checkSecret looks for a lost or readable secret. It makes none.
+func (x *examination) checkSecret() {
+	if x.cfg.File.Secret.Value != "" {
+		return
+	}
+	if x.store.Postgres != "" {
+		x.problem("secret: PostgreSQL needs one that is the same on every node; set ONEJOB_SECRET")
+		return
+	}
+	path := config.SecretPath(x.store.SQLite)
+	info, err := os.Stat(path)
+	_, storeErr := os.Stat(x.store.SQLite)
+	switch {
+	case err != nil && storeErr == nil:
+		x.problem("secret: the store %s exists and its secret %s does not", x.store.SQLite, path)
+	case err == nil && info.Mode().Perm()&0o077 != 0:
+		x.problem("secret: %s can be read by others: chmod 600 %s", path, shellQuote(path))
+	}
+}
+
+// checkStore opens an existing store. A SQLite store that does not exist yet is
+// no problem, and is not made.
+func (x *examination) checkStore(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	if x.store.SQLite != "" {
+		if _, err := os.Stat(x.store.SQLite); err != nil {
+			return
+		}
+		if _, err := os.Stat(config.SecretPath(x.store.SQLite)); err != nil && x.cfg.File.Secret.Value == "" {
+			return // said already
+		}
+	}
+	store, err := openStore(ctx, x.cfg, false, nil)
+	if err != nil {
+		x.problem("store: %s", oneLine(err))
+		return
+	}
+	defer func() { _ = store.Close() }()
+	if err := store.Check(ctx); err != nil {
+		x.problem("store: %s", oneLine(err))
+	}
+	keys, err := store.KeyList(ctx)
+	if err == nil && len(keys) == 0 {
+		x.problem("keys: there is none, so every request is answered 401; make one with: onejob keys create --owner NAME")
+	}
+	if x.store.Postgres != "" {
+		x.checkPostgres(ctx)
+	}
+}
+
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+func (x *examination) checkListen() {
+	host, _, err := net.SplitHostPort(x.cfg.Listen)
+	if err != nil || isLoopback(x.cfg.Listen) {
+		return
+	}
+	if host == "" {
+		host = "every address"
+	}
+	for name := range x.cfg.File.Targets {
+		t := x.cfg.File.Targets[name]
+		if u, err := url.Parse(t.URL()); err == nil && isLoopback(net.JoinHostPort(u.Hostname(), "0")) {
+			x.problem("listen: it listens at %s while target %s is a loopback address; is this a development configuration?", host, name)
+		}
+	}
+}
+
+// checkTargets resolves names. It calls nobody.
+func (x *examination) checkTargets(ctx context.Context) {
+	for name := range x.cfg.File.Targets {
+		t := x.cfg.File.Targets[name]
+		u, err := url.Parse(t.URL())
+		if err != nil {
+			continue // the configuration has been checked
+		}
+		ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+		if _, err := net.DefaultResolver.LookupHost(ctx, u.Hostname()); err != nil {
+			x.problem("targets.%s: %s does not resolve", name, u.Hostname())
+		}
+		cancel()
+		if u.Scheme == "http" && !isLoopback(net.JoinHostPort(u.Hostname(), "0")) {
+			x.problem("targets.%s: its requests, credentials included, go out unencrypted (http)", name)
+		}
+	}
+}

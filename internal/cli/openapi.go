@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/onejob-dev/onejob/internal/httpapi"
+)
+
+func openapiCommand(env Env) *cli.Command {
+	return &cli.Command{
+		Name: "openapi", Category: categoryAbout, Usage: "write the OpenAPI document of the API to stdout",
+		Action: func(_ context.Context, c *cli.Command) error {
+			if err := noArguments(c); err != nil {
+				return err
+			}
+			document, err := httpapi.Document()
+			if err != nil {
+				return err
+			}
+			_, err = env.Stdout.Write(document)
+			return err
+		},
+	}
+}

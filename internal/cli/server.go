@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/onejob-dev/onejob"
+	"github.com/onejob-dev/onejob/engine"
+	"github.com/onejob-dev/onejob/internal/apikey"
+	"github.com/onejob-dev/onejob/internal/config"
+	"github.com/onejob-dev/onejob/internal/httpapi"
+	"github.com/onejob-dev/onejob/internal/telemetry"
+	"github.com/onejob-dev/onejob/store/grouped"
+)
+
+// server is everything that serves one configuration.
+type server struct {
+	cfg      *config.Config
+	log      *slog.Logger
+	keys     realStore
+	store    *grouped.Store
+	engine   *engine.Engine
+	http     *http.Server
+	listener net.Listener
+
+	draining atomic.Bool
+}
+
+// newServer wires a server and listens. After an error nothing is left open.
+func newServer(ctx context.Context, env Env, cfg *config.Config, migrate bool, log *slog.Logger) (_ *server, err error) {
+	s := &server{cfg: cfg, log: log}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	secret, err := cfg.InstanceSecret()
+	if err != nil {
+		return nil, err
+	}
+	if s.keys, err = openStore(ctx, cfg, migrate, log); err != nil {
+		return nil, err
+	}
+	if s.store, err = grouped.New(s.keys, grouped.Options{}); err != nil {
+		return nil, err
+	}
+	if err := s.wire(env, secret); err != nil {
+		return nil, err
+	}
+	s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen at %s: %w", cfg.Listen, err)
+	}
+	return s, nil
+}
+
+// wire joins the parts: client and engine share signals, so that a new job
+// starts at once, and both tell the metrics.
+func (s *server) wire(env Env, secret onejob.Secret) error {
+	targets, err := s.cfg.Targets()
+	if err != nil {
+		return err
+	}
+	kinds := s.cfg.Kinds()
+	signals := &onejob.Signals{}
+	b := buildOf()
+	metrics := telemetry.NewMetrics(telemetry.Options{
+		Kinds: namesOf(kinds), Version: b.Version, Revision: b.Revision, StatsFunc: s.store.Stats, NowFunc: env.NowFunc,
+	})
+	s.engine, err = engine.New(s.store, targets, engine.Options{
+		Slots: s.cfg.Workers.Slots, Lease: time.Duration(s.cfg.Workers.Lease), Drain: time.Duration(s.cfg.Workers.Drain),
+		KeepPayloads: time.Duration(s.cfg.Retention.Jobs), KeepKeys: time.Duration(s.cfg.Retention.Keys),
+		Signals: signals, Logger: s.log, Observer: metrics,
+	})
+	if err != nil {
+		return err
+	}
+	admission, err := httpapi.NewAdmission(httpapi.AdmissionOptions{
+		Rate: s.cfg.Limits.PerOwner.Rate, DrainingFunc: s.draining.Load, NowFunc: env.NowFunc,
+	})
+	if err != nil {
+		return err
+	}
+	client, err := onejob.New(s.store, onejob.Options{
+		Secret: []byte(secret.Reveal()), Kinds: kinds, MaxInputBytes: int(s.cfg.Limits.MaxBodyBytes),
+		AdmitFunc: admission.Admit, Starter: s.engine, Signals: signals, NowFunc: env.NowFunc,
+	})
+	if err != nil {
+		return err
+	}
+	handler, err := httpapi.New(httpapi.Options{
+		Client: client, Keys: apikey.NewAuthenticator(s.keys, apikey.Options{NowFunc: env.NowFunc}),
+		MaxBodyBytes: int(s.cfg.Limits.MaxBodyBytes), MaxRequests: s.cfg.Limits.MaxRequests,
+		Metrics: metrics.Handler(), Observer: metrics, DrainingFunc: s.draining.Load,
+		OwnerRate: s.cfg.Limits.PerOwner.Rate, KeepPayloads: time.Duration(s.cfg.Retention.Jobs), KeepKeys: time.Duration(s.cfg.Retention.Keys),
+		Logger: s.log, NowFunc: env.NowFunc,
+	})
+	if err != nil {
+		return err
+	}
+	s.http = httpapi.Server(handler, s.log)
+	return nil
+}
+
+func namesOf(kinds map[string]onejob.Kind) []string {
+	names := make([]string, 0, len(kinds))
+	for name := range kinds {
+		names = append(names, name)
+	}
+	return names
+}
+
+// url is where the server can be reached from this machine.
+func (s *server) url() string {
+	host, port, err := net.SplitHostPort(s.listener.Addr().String())
+	if err != nil {
+		return s.listener.Addr().String()
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
+// shutdownGrace is how long requests under way may take to end, beside the
+// engine's own drain.
+const shutdownGrace = 15 * time.Second
+
+// serve serves until ctx ends, then drains: it is no longer ready, takes no new
+// connection, and waits for attempts under way as long as workers.drain says.
+// What is left is unknown, not failed. It closes everything.
+func (s *server) serve(ctx context.Context) error {
+	working, stopWorking := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWorking()
+	worked := make(chan error, 1)
+	go func() { worked <- s.engine.Run(working) }()
+	served := make(chan error, 1)
+	go func() { served <- s.http.Serve(s.listener) }()
+
+	var failed error
+	select {
+	case <-ctx.Done():
+		s.log.Info("stopping", "drain", time.Duration(s.cfg.Workers.Drain).String())
+	case failed = <-served: // only a broken listener ends it
+	}
+	s.draining.Store(true)
+	stopWorking()
+	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
+	defer cancel()
+	if err := s.http.Shutdown(shutdown); err != nil {
+		s.log.Warn("requests were cut off", "error", err)
+		_ = s.http.Close()
+	}
+	err := errors.Join(failed, <-worked, s.close())
+	if err == nil {
+		s.log.Info("stopped")
+	}
+	return err
+}
+
+// close lets go of what is open. It may be called on a half-made server.
+func (s *server) close() error {
+	var errs []error
+	if s.listener != nil {
+		if err := s.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	switch {
+	case s.store != nil:
+		errs = append(errs, s.store.Close())
+	case s.keys != nil:
+		errs = append(errs, s.keys.Close())
+	}
+	return errors.Join(errs...)
+}

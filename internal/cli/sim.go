@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/onejob-dev/onejob/sim"
+)
+
+func simCommand(env Env) *cli.Command {
+	return &cli.Command{
+		Name: "sim", Category: categoryServe, Usage: "run the fake provider alone: it fails on request and counts executions",
+		Description: `It speaks a plain JSON API on any path, OpenAI chat completions and Anthropic
+messages. A request asks for a fault by the header "Sim-Fault: silent" or the
+query "?sim=late:2s". The ledger of executions is at /sim/ledger.
+
+Whoever reaches the port may steer it: it is made for tests.`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:4546", Usage: "`ADDRESS` to listen at"},
+			&cli.StringFlag{Name: "default", Usage: "what a request meets that asks for nothing, as in late=2s"},
+			&cli.StringFlag{Name: "ledger", Usage: "`FILE` that keeps the ledger over restarts"},
+			&cli.DurationFlag{Name: "latency", Usage: "how long every answer takes"},
+			&cli.BoolFlag{Name: "honour-keys", Usage: "execute each idempotency key once, as good providers do"},
+		},
+		Action: func(ctx context.Context, c *cli.Command) error {
+			if err := noArguments(c); err != nil {
+				return err
+			}
+			step, err := sim.Parse(c.String("default"))
+			if err != nil {
+				return usage(c, "--default: %w", err)
+			}
+			srv, err := sim.Start(c.String("listen"), sim.Options{
+				Default: step, LedgerFile: c.String("ledger"), Latency: c.Duration("latency"), HonourIdempotency: c.Bool("honour-keys"),
+			})
+			if err != nil {
+				return err
+			}
+			say(env, "fake provider at %s; ledger at %s/sim/ledger", srv.URL(), srv.URL())
+			<-ctx.Done()
+			return srv.Close()
+		},
+	}
+}
