@@ -119,7 +119,9 @@ type Message struct {
 // Send puts m on the wire once and returns all that was seen. It does not fail:
 // what went wrong is part of what was seen.
 func (c *Client) Send(ctx context.Context, req onejob.Request, m Message) *Seen {
-	x := &exchange{client: c, req: req, started: time.Now(), bodyLength: int64(len(m.Body))}
+	x := &exchange{
+		client: c, req: req, started: time.Now(), budget: req.SendBy.Sub(c.opts.NowFunc()), bodyLength: int64(len(m.Body)),
+	}
 	seen := &Seen{
 		Effect:      cmp.Or(req.Effect, onejob.EffectExternal),
 		KeySent:     m.KeySent,

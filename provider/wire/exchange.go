@@ -24,6 +24,7 @@ type exchange struct {
 	req        onejob.Request
 	ctx        context.Context
 	started    time.Time
+	budget     time.Duration // from started to send_by, by the monotonic clock
 	bodyLength int64
 
 	conn      *conn // nil: none was got
@@ -133,8 +134,7 @@ func (x *exchange) tooLate() bool {
 	if x.req.SendBy.IsZero() {
 		return false
 	}
-	now := x.client.opts.NowFunc()
-	return !now.Before(x.req.SendBy) || !now.Round(0).Before(x.req.SendBy.Round(0))
+	return time.Since(x.started) >= x.budget || !x.client.opts.NowFunc().Round(0).Before(x.req.SendBy.Round(0))
 }
 
 // mayWrite says whether another byte may leave.

@@ -84,17 +84,44 @@ func TestNothingLeavesAfterSendBy(t *testing.T) {
 	t.Run("passed by the wall clock only", func(t *testing.T) {
 		t.Parallel()
 		srv := serve(t)
-		var asked atomic.Int64
-		c := newCaller(t, srv.URL, wire.Options{NowFunc: func() time.Time {
-			if asked.Add(1) > 1 { // while the connection is made, the machine sleeps
-				return time.Now().Round(0).Add(time.Hour)
-			}
-			return time.Now()
-		}})
+		var jump atomic.Bool
+		c := newCaller(t, srv.URL, wire.Options{
+			DialFunc: func(ctx context.Context, network, address string) (net.Conn, error) {
+				jump.Store(true) // the machine slept
+				return new(net.Dialer).DialContext(ctx, network, address)
+			},
+			NowFunc: func() time.Time {
+				if jump.Load() {
+					return time.Now().Add(time.Hour)
+				}
+				return time.Now()
+			},
+		})
 		got := proofOf(c.call(t.Context(), onejob.Request{SendBy: time.Now().Add(time.Minute)}, wire.Message{Body: []byte(`{}`)}))
 		hold(t, got, notSent)
-		if srv.Began() != 0 || asked.Load() < 2 {
-			t.Errorf("%d requests begun, the clock asked %d times, want none and at least 2", srv.Began(), asked.Load())
+		if srv.Began() != 0 || !jump.Load() {
+			t.Errorf("%d requests begun, dialled %t; want none, true", srv.Began(), jump.Load())
+		}
+	})
+	t.Run("passed by the monotonic clock only", func(t *testing.T) {
+		t.Parallel()
+		srv := serve(t)
+		still := time.Now()
+		var dialled atomic.Bool
+		c := newCaller(t, srv.URL, wire.Options{
+			NowFunc: func() time.Time { return still }, // set back again and again
+			DialFunc: func(ctx context.Context, network, address string) (net.Conn, error) {
+				for time.Since(still) < 300*time.Millisecond {
+					time.Sleep(5 * time.Millisecond) // a slow network
+				}
+				dialled.Store(true)
+				return new(net.Dialer).DialContext(ctx, network, address)
+			},
+		})
+		got := proofOf(c.call(t.Context(), onejob.Request{SendBy: still.Add(300 * time.Millisecond)}, wire.Message{Body: []byte(`{}`)}))
+		hold(t, got, notSent)
+		if srv.Began() != 0 || !dialled.Load() {
+			t.Errorf("%d requests begun, dialled %t; want none, true", srv.Began(), dialled.Load())
 		}
 	})
 	t.Run("passes in the middle of the body", func(t *testing.T) {
