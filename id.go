@@ -65,6 +65,9 @@ func PartOfID(id string) (part uint8, ok bool) {
 			return 0, false
 		}
 	}
+	if len(rest) != idEncoding.EncodedLen(idBytes) { // the decoder would skip line breaks
+		return 0, false
+	}
 	b, err := idEncoding.DecodeString(rest)
 	if err != nil || len(b) != idBytes {
 		return 0, false
