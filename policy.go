@@ -106,8 +106,10 @@ func (p Policy) WithDefaults() (Policy, error) {
 	fill(&p.SendWithin, DefaultSendWithin)
 	fill(&p.MaxAttempts, DefaultMaxAttempts)
 	fill(&p.PerTarget, DefaultPerTarget)
-	fill(&p.Backoff.Initial, DefaultBackoffInitial)
-	fill(&p.Backoff.Max, max(DefaultBackoffMax, p.Backoff.Initial))
+	if p.Backoff.Max == 0 {
+		p.Backoff.Max = max(DefaultBackoffMax, p.Backoff.Initial)
+	}
+	fill(&p.Backoff.Initial, min(DefaultBackoffInitial, p.Backoff.Max))
 	fill(&p.Failover, FailoverCertified)
 	return p, nil
 }
@@ -136,12 +138,20 @@ func (p Policy) check() error {
 	add(p.Lanes > 1 && p.Effect != EffectNone, "lanes above 1 need effect none")
 	add(p.MaxAttempts < 0, "max_attempts is negative")
 	add(p.PerTarget < 0, "per_target is negative")
-	for name, d := range map[string]time.Duration{
-		"timeout": p.Timeout, "linger": p.Linger, "send_within": p.SendWithin, "deadline": p.Deadline,
-		"backoff.initial": p.Backoff.Initial, "backoff.max": p.Backoff.Max,
-		"race.after": p.RaceAfter, "unknown.ask_after": p.AskAfter,
+	for _, d := range []struct {
+		name string
+		time.Duration
+	}{
+		{"timeout", p.Timeout},
+		{"linger", p.Linger},
+		{"send_within", p.SendWithin},
+		{"deadline", p.Deadline},
+		{"backoff.initial", p.Backoff.Initial},
+		{"backoff.max", p.Backoff.Max},
+		{"race.after", p.RaceAfter},
+		{"unknown.ask_after", p.AskAfter},
 	} {
-		add(d < 0, "%s is negative", name)
+		add(d.Duration < 0, "%s is negative", d.name)
 	}
 	add(p.Backoff.Max != 0 && p.Backoff.Max < p.Backoff.Initial, "backoff.max is less than backoff.initial")
 	switch p.Failover {
