@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v3"
+
+	"github.com/onejob-dev/onejob/internal/config"
 )
 
 // Env is the world a command may touch.
@@ -60,29 +62,18 @@ Exit codes: 0 ok, 1 failed, 2 usage or configuration, 3 not found, 4 conflict,
 provider unreachable, 130 interrupted.`,
 		Writer: env.Stdout, ErrWriter: env.Stderr, Reader: env.Stdin,
 		HideVersion: true, HideHelpCommand: true, Suggest: true,
-		EnableShellCompletion: true,
-		ConfigureShellCompletionCommand: func(c *cli.Command) {
-			c.Hidden = false
-			c.Category = categoryAbout
-		},
-		OnUsageError:   asUsage,
-		ExitErrHandler: func(context.Context, *cli.Command, error) {}, // Main decides
-		Action:         unknownCommand,
-		Commands:       commands(env),
+		EnableShellCompletion:           true,
+		ConfigureShellCompletionCommand: func(c *cli.Command) { c.Hidden = false },
+		OnUsageError:                    asUsage,
+		ExitErrHandler:                  func(context.Context, *cli.Command, error) {}, // Main decides
+		Action:                          unknownCommand,
+		Commands:                        commands(env),
 	}
 }
 
-// Categories of commands in the help text.
-const (
-	categoryServe  = "Serving"
-	categoryClient = "Jobs (over HTTP)"
-	categoryStore  = "The store and the configuration"
-	categoryAbout  = "About"
-)
-
 func commands(env Env) []*cli.Command {
 	list := []*cli.Command{
-		serveCommand(env), devCommand(env), initCommand(env), simCommand(env), doctorCommand(env),
+		serveCommand(env), devCommand(env), demoCommand(env), initCommand(env), simCommand(env), doctorCommand(env),
 		submitCommand(env), jobsCommand(env), attemptsCommand(env),
 		keysCommand(env), migrateCommand(env), configCommand(env),
 		openapiCommand(env), versionCommand(env),
@@ -109,12 +100,11 @@ func prepare(c *cli.Command) {
 // refuses what is none of them.
 func unknownCommand(_ context.Context, c *cli.Command) error {
 	if c.Args().Present() {
-		name := c.Args().First()
-		text := fmt.Sprintf("there is no command %q", name)
-		if near := cli.SuggestCommand(c.Commands, name); near != "" {
-			text += fmt.Sprintf("; did you mean %q?", near)
+		var names []string
+		for _, sub := range c.Commands {
+			names = append(names, sub.Name)
 		}
-		return usage(c, "%s", text)
+		return usage(c, "there is no command %q%s", c.Args().First(), config.Suggest(c.Args().First(), names))
 	}
 	return cli.ShowSubcommandHelp(c)
 }

@@ -112,8 +112,9 @@ func (s *stage) untilState(ctx context.Context, id, state string) (reply, error)
 		if err != nil {
 			return false, err
 		}
-		if r.body.State != last.body.State {
+		if r.body.State != s.told {
 			s.say("job", "%s%s", r.body.State, why(r))
+			s.told = r.body.State
 		}
 		last = r
 		return r.body.State == state, nil

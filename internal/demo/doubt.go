@@ -47,7 +47,7 @@ func playTimeout(ctx context.Context, s *stage) error {
 
 // playReverseFinish lets a fallback win and the first attempt come back later.
 func playReverseFinish(ctx context.Context, s *stage) error {
-	s.scene("The first attempt is silent. A person, after the quarantine, rules it failed; the fallback wins; then the first comes back with a success. In most queues the last writer wins. Here the slot is taken: the late result is kept as evidence, and an incident is raised.")
+	s.scene("The first attempt is silent. A person is sure that it failed and says so, after the quarantine; the fallback wins; then the first comes back with a success. In most queues the last writer wins. Here the slot is taken: the late result is kept as evidence, and an incident is raised.")
 	s.primary.Script(sim.MustParse("late=3s")...)
 	kind := `{effect: none, targets: [acme, backup], timeout: 200ms, linger: 20s, send_within: 200ms, failover: {declared: "both draw the same picture"}}`
 	if err := s.open(ctx, kind, "    max_execution: 200ms"); err != nil {
@@ -97,7 +97,7 @@ func (s *stage) ruleFailed(ctx context.Context, id string) error {
 	said := false
 	return s.until(ctx, "the ruling is accepted", func() (bool, error) {
 		r, err := s.send(ctx, http.MethodPost, "/v1/attempts/"+id+"/resolve",
-			`{"outcome":"failed","proves":"not_executed","evidence":"the provider's log has no such request"}`)
+			`{"outcome":"failed","proves":"executed_failed","evidence":"their dashboard shows an error for this request"}`)
 		switch {
 		case err != nil:
 			return false, err

@@ -26,6 +26,7 @@ type stage struct {
 	primary  *sim.Server // target acme
 	fallback *sim.Server // target backup
 	key      string
+	told     string // the job's state that was last told
 
 	listen string
 	server *exec.Cmd

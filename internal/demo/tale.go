@@ -27,15 +27,12 @@ type line struct {
 }
 
 func newTale(out io.Writer, a act, opts Options) *tale {
-	return &tale{act: a, opts: opts, out: out, start: time.Now()}
+	return &tale{act: a, opts: opts, out: out}
 }
 
 // scene opens the act: what is about to be done, in a sentence or two.
 func (t *tale) scene(text string) {
 	t.print("\n%s %s\n%s\n\n", t.bold("●"), t.bold(t.act.name+": "+t.act.short), indent(text))
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.start = time.Now()
 }
 
 // say adds a line: who did what, now.
@@ -43,6 +40,9 @@ func (t *tale) say(who, format string, args ...any) {
 	l := line{Who: who, What: fmt.Sprintf(format, args...)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.start.IsZero() {
+		t.start = time.Now() // the tale begins when somebody does something
+	}
 	l.AtMS = time.Since(t.start).Milliseconds()
 	t.lines = append(t.lines, l)
 	if !t.opts.JSON {
