@@ -228,7 +228,7 @@ BEGIN
     THEN
         RAISE EXCEPTION 'attempt % cannot change what it is', OLD.id USING ERRCODE = 'integrity_constraint_violation';
     END IF;
-    IF NEW.state <> OLD.state AND NOT CASE OLD.state
+    IF NEW.state <> OLD.state AND NOT (CASE OLD.state
         WHEN 'starting'  THEN NEW.state IN ('running', 'failed', 'cancelled', 'unknown')
         WHEN 'running'   THEN NEW.state <> 'starting'
         WHEN 'unknown'   THEN NEW.state NOT IN ('starting', 'running')
@@ -237,7 +237,7 @@ BEGIN
         WHEN 'succeeded' THEN NEW.state = 'discarded' AND NOT EXISTS (
             SELECT FROM job_states s WHERE s.part = OLD.part AND s.job_id = OLD.job_id AND s.completed_by = OLD.id)
         ELSE false
-    END THEN
+    END) THEN
         RAISE EXCEPTION 'attempt % cannot go from % to %', OLD.id, OLD.state, NEW.state USING ERRCODE = 'integrity_constraint_violation';
     END IF;
     RETURN NEW;

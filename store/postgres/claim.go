@@ -1,0 +1,142 @@
+package postgres
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// Rows that another claimer holds are passed over. The CTE is materialised so
+// that the limit is applied once; as a subquery it is run again, and claims more.
+const sqlJobsDue = `
+WITH c AS MATERIALIZED (
+    SELECT part, job_id FROM job_states
+     WHERE state = 'queued' AND run_after <= onejob_now() AND next_target = ANY($1::text[])
+     ORDER BY priority DESC, run_after
+     LIMIT $2
+       FOR UPDATE SKIP LOCKED
+)
+SELECT part, job_id FROM c`
+
+// NULL: nothing is queued for these targets.
+const sqlNextDue = `
+SELECT min(run_after) FROM job_states WHERE state = 'queued' AND next_target = ANY($1::text[])`
+
+// AttemptClaim implements [onejob.Store].
+func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (onejob.AttemptClaimResult, error) {
+	var r onejob.AttemptClaimResult
+	if p.Max <= 0 || len(p.Targets) == 0 {
+		return r, nil
+	}
+	var due []onejob.JobRef
+	err := s.inTx(ctx, sqlBegin, func(t *txn) (err error) {
+		r = onejob.AttemptClaimResult{}
+		if due, err = dueJobs(ctx, t, p); err != nil {
+			return err
+		}
+		return claim(ctx, t, due, p.StartParams, &r)
+	})
+	if err == nil || !ofRow(err) {
+		return r, onejob.Unavailable(err)
+	}
+	return r, s.claimSingly(ctx, due, p.StartParams, &r)
+}
+
+func dueJobs(ctx context.Context, t *txn, p onejob.AttemptClaimParams) (due []onejob.JobRef, err error) {
+	b := t.batch()
+	b.Queue(sqlJobsDue, targetsOf(p.StartParams), p.Max).Query(func(rows pgx.Rows) error {
+		return forEach(rows, func(row pgx.Row) error {
+			var part int16
+			var ref onejob.JobRef
+			err := row.Scan(&part, &ref.ID)
+			ref.Part = uint8(part)
+			due = append(due, ref)
+			return err
+		})
+	})
+	return due, t.send(ctx, b)
+}
+
+func targetsOf(p onejob.StartParams) []string { return slices.Sorted(maps.Keys(p.Targets)) }
+
+// nextDue queues the reading of when the next job is due, after all that this
+// transaction does.
+func nextDue(b *pgx.Batch, p onejob.StartParams, r *onejob.AttemptClaimResult) {
+	b.Queue(sqlNextDue, targetsOf(p)).QueryRow(func(row pgx.Row) error {
+		var at pgtype.Timestamptz
+		err := row.Scan(&at)
+		r.NextDue = timeOf(at)
+		return err
+	})
+}
+
+// claim starts the attempts that Decide asks for, writes down whatever else it
+// says, and commits.
+func claim(ctx context.Context, t *txn, due []onejob.JobRef, p onejob.StartParams, r *onejob.AttemptClaimResult) error {
+	b := t.batch()
+	if len(due) == 0 {
+		nextDue(b, p, r)
+		return t.commit(ctx, b)
+	}
+	l := load(b, due, loading{lock: true, input: true})
+	if err := t.send(ctx, b); err != nil {
+		return err
+	}
+	var starts []onejob.Attempt
+	var settled []*onejob.Job
+	var events []onejob.JobEvent
+	for _, ref := range due {
+		job := l.job(ref)
+		if job == nil || job.State != onejob.JobQueued {
+			continue // only alone, after a spoiled batch: somebody else has dealt with it
+		}
+		d := onejob.Decide(job, job.Attempts, nil, l.now, onejob.Ask{})
+		if _, callable := p.Targets[d.Target]; d.Verb == onejob.Start && callable {
+			starts = append(starts, newAttempt(job, d, p, l.now))
+			continue
+		}
+		if e := restand(job, l.now); e != nil {
+			events = append(events, *e)
+		}
+		settled = append(settled, job)
+	}
+	if err := t.start(ctx, l, starts); err != nil {
+		return err
+	}
+	b = t.batch()
+	stand(b, settled)
+	writeEvents(b, events)
+	nextDue(b, p, r)
+	if err := t.commit(ctx, b); err != nil {
+		return err
+	}
+	for _, a := range starts {
+		r.Claimed = append(r.Claimed, onejob.Claimed{Job: l.job(onejob.JobRef{Part: a.Part, ID: a.JobID}), Attempt: a})
+	}
+	for _, job := range settled {
+		r.Settled = append(r.Settled, onejob.JobRef{Part: job.Part, ID: job.ID})
+	}
+	return nil
+}
+
+// claimSingly claims the jobs of a batch that one of them spoiled. That one is
+// passed over and told of in the log; the others do not wait for it.
+func (s *Store) claimSingly(ctx context.Context, due []onejob.JobRef, p onejob.StartParams, r *onejob.AttemptClaimResult) error {
+	r.Claimed, r.Settled = nil, nil
+	for _, ref := range due {
+		err := s.inTx(ctx, sqlBegin, func(t *txn) error { return claim(ctx, t, []onejob.JobRef{ref}, p, r) })
+		if err == nil {
+			continue
+		}
+		if !ofRow(err) {
+			return onejob.Unavailable(err)
+		}
+		s.log.WarnContext(ctx, "a due job cannot be claimed", "job_id", ref.ID, "error", err)
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package postgres
+
+import (
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// spoiled is one row's reason to roll its transaction back. Alone in a
+// transaction the row answers err; in a batch its neighbours are done without it.
+type spoiled struct{ err *onejob.Error }
+
+func (s spoiled) Error() string { return s.err.Error() }
+
+// ofRow reports whether err is a row's own and not the whole batch's: the
+// statement was refused, on a connection that goes on working. What became of
+// anything else is not known.
+func ofRow(err error) bool {
+	if errors.As(err, new(spoiled)) {
+		return true
+	}
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || len(pg.Code) != 5 {
+		return false
+	}
+	switch pg.Code[:2] {
+	case "08", "25", "28", "53", "57", "58", "XX": // the connection, the session, the server
+		return false
+	case "0A", "42": // the schema is not the one this program knows
+		return false
+	}
+	return pg.Severity != "FATAL" && pg.Severity != "PANIC"
+}
+
+// SQLSTATEs that another transaction is the cause of.
+const (
+	stateSerialization = "40001"
+	stateDeadlock      = "40P01"
+	stateLockTimeout   = "55P03"
+)
+
+// rowError is what a row answers when the database refused it alone.
+func rowError(err error) error {
+	var s spoiled
+	if errors.As(err, &s) {
+		return s.err
+	}
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return onejob.Unavailable(err)
+	}
+	switch pg.Code {
+	case stateSerialization, stateDeadlock, stateLockTimeout:
+		return &onejob.Error{
+			Code: onejob.CodeStoreUnavailable, RetryAfter: time.Second, Err: err,
+			Message: "another transaction holds this row; nothing was changed, repeat with the same idempotency key",
+		}
+	}
+	if pg.Code[:2] == "22" || pg.Code[:2] == "23" {
+		return &onejob.Error{Code: onejob.CodeInvalidArgument, Message: "the store does not take this row", Err: err}
+	}
+	return &onejob.Error{Code: onejob.CodeInternal, Message: "the store refused this row", Err: err}
+}
+
+func claimLost(ref onejob.AttemptRef) error {
+	return &onejob.Error{
+		Code: onejob.CodeClaimLost, JobID: ref.JobID, AttemptID: ref.ID,
+		Message: "the attempt is no longer held under this claim",
+	}
+}

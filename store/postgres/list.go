@@ -1,0 +1,124 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// maxPage bounds a page of any list.
+const maxPage = 200
+
+func pageOf(limit int) int { return min(max(limit, 1), maxPage) }
+
+// filter gathers the conditions of a list and their arguments.
+type filter struct {
+	conditions []string
+	args       []any
+}
+
+// where adds a condition, in which %d stands for each of args in order.
+func (f *filter) where(condition string, args ...any) {
+	numbers := make([]any, len(args))
+	for i, a := range args {
+		f.args = append(f.args, a)
+		numbers[i] = len(f.args)
+	}
+	f.conditions = append(f.conditions, fmt.Sprintf(condition, numbers...))
+}
+
+func (f *filter) sql() string {
+	if len(f.conditions) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(f.conditions, " AND ")
+}
+
+const sqlJobList = `SELECT ` + jobColumns + withoutInput + `
+  FROM jobs j JOIN job_states s ON s.part = j.part AND s.job_id = j.id`
+
+// JobList implements [onejob.Store].
+func (s *Store) JobList(ctx context.Context, p onejob.JobListParams) (onejob.JobPage, error) {
+	f, limit := jobFilter(p), pageOf(p.Limit)
+	sql := fmt.Sprintf("%s%s ORDER BY j.created_at DESC, j.id DESC LIMIT %d", sqlJobList, f.sql(), limit+1)
+	page := onejob.JobPage{Jobs: []*onejob.Job{}}
+	err := s.read(ctx, func(t *txn) error {
+		l := &loaded{jobs: map[onejob.JobRef]*onejob.Job{}}
+		b := t.batch()
+		b.Queue(sql, f.args...).Query(func(rows pgx.Rows) error {
+			return forEach(rows, func(row pgx.Row) error {
+				job, err := scanJob(row)
+				page.Jobs = append(page.Jobs, job)
+				return err
+			})
+		})
+		if err := t.send(ctx, b); err != nil {
+			return err
+		}
+		if page.More = len(page.Jobs) > limit; page.More {
+			page.Jobs = page.Jobs[:limit]
+		}
+		return l.addAttempts(ctx, t, page.Jobs)
+	})
+	return page, onejob.Unavailable(err)
+}
+
+// addAttempts reads the attempts of jobs and ends the transaction.
+func (l *loaded) addAttempts(ctx context.Context, t *txn, jobs []*onejob.Job) error {
+	for _, job := range jobs {
+		l.jobs[onejob.JobRef{Part: job.Part, ID: job.ID}] = job
+	}
+	parts, ids := refColumns(column(jobs, func(j *onejob.Job) onejob.JobRef { return onejob.JobRef{Part: j.Part, ID: j.ID} }))
+	b := t.batch()
+	b.Queue(sqlAttemptsOfJobs, parts, ids).Query(func(rows pgx.Rows) error { return forEach(rows, l.addAttempt) })
+	return t.commit(ctx, b)
+}
+
+func jobFilter(p onejob.JobListParams) *filter {
+	f := &filter{}
+	if p.Owner != "" {
+		f.where("j.owner = $%d", p.Owner)
+	}
+	if len(p.States) > 0 {
+		f.where("s.state = ANY($%d)", texts(p.States))
+	}
+	if p.Kind != "" {
+		f.where("j.kind = $%d", p.Kind)
+	}
+	if p.Target != "" {
+		f.where("(j.target = $%d OR EXISTS (SELECT FROM attempts a WHERE a.part = j.part AND a.job_id = j.id AND a.target = $%d))", p.Target, p.Target)
+	}
+	if len(p.KeyHash) > 0 { // the part is not known without the key: each is asked, by the unique index
+		f.where("j.part = ANY($%d) AND j.key_hash = $%d", allParts(), p.KeyHash)
+	}
+	if p.ErrorCode != "" {
+		f.where("s.error_code = $%d", p.ErrorCode)
+	}
+	if !p.CreatedAfter.IsZero() {
+		f.where("j.created_at > $%d", stamp(p.CreatedAfter))
+	}
+	if !p.CreatedBefore.IsZero() {
+		f.where("j.created_at < $%d", stamp(p.CreatedBefore))
+	}
+	if p.Before != nil {
+		f.where("(j.created_at, j.id) < ($%d, $%d)", stamp(p.Before.CreatedAt), p.Before.ID)
+	}
+	return f
+}
+
+func allParts() []int16 {
+	parts := make([]int16, onejob.Parts)
+	for i := range parts {
+		parts[i] = int16(i)
+	}
+	return parts
+}
+
+// texts are states as the parameters of a statement.
+func texts[S ~string](values []S) []string {
+	return column(values, func(s S) string { return string(s) })
+}

@@ -1,0 +1,164 @@
+package postgres
+
+import (
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// loading says what to read of jobs beside themselves and their attempts.
+type loading struct {
+	lock    bool // their states, in order, until the transaction ends
+	input   bool
+	results bool // the winners' answers
+}
+
+// loaded is what a transaction knows of some jobs.
+type loaded struct {
+	now  time.Time // the database's
+	jobs map[onejob.JobRef]*onejob.Job
+	won  map[onejob.JobRef]bool // whose slot this transaction took
+}
+
+// job returns a job with its attempts, or nil.
+func (l *loaded) job(ref onejob.JobRef) *onejob.Job { return l.jobs[ref] }
+
+// attempt returns a job's attempt, or nil.
+func (l *loaded) attempt(ref onejob.AttemptRef) *onejob.Attempt {
+	job := l.job(onejob.JobRef{Part: ref.Part, ID: ref.JobID})
+	if job == nil {
+		return nil
+	}
+	for i := range job.Attempts {
+		if job.Attempts[i].ID == ref.ID {
+			return &job.Attempts[i]
+		}
+	}
+	return nil
+}
+
+const sqlNow = `SELECT onejob_now()`
+
+// A missing row: there is no such job, or it is a tombstone shrunk to its key.
+const (
+	sqlJobsFrom = `
+  FROM unnest($1::smallint[], $2::text[]) AS u (part, job_id)
+  JOIN job_states s ON s.part = u.part AND s.job_id = u.job_id
+  JOIN jobs j ON j.part = u.part AND j.id = u.job_id
+ ORDER BY s.part, s.job_id`
+	sqlLock           = ` FOR UPDATE OF s`
+	sqlJobs           = `SELECT ` + jobColumns + withoutInput + sqlJobsFrom
+	sqlJobsWithInput  = `SELECT ` + jobColumns + withInput + sqlJobsFrom
+	sqlJobsLock       = sqlJobs + sqlLock
+	sqlJobsInputLock  = sqlJobsWithInput + sqlLock
+	sqlAttemptsOfJobs = `
+SELECT ` + attemptColumns + withoutResult + `
+  FROM unnest($1::smallint[], $2::text[]) AS u (part, job_id)
+  JOIN attempts a ON a.part = u.part AND a.job_id = u.job_id
+ ORDER BY a.part, a.job_id, a.number`
+	sqlResultsOfJobs = `
+SELECT s.part, s.job_id, a.result, a.result_type, a.result_lost
+  FROM unnest($1::smallint[], $2::text[]) AS u (part, job_id)
+  JOIN job_states s ON s.part = u.part AND s.job_id = u.job_id
+  JOIN attempts a ON a.part = s.part AND a.id = s.completed_by`
+)
+
+func (l loading) sql() string {
+	switch {
+	case l.lock && l.input:
+		return sqlJobsInputLock
+	case l.lock:
+		return sqlJobsLock
+	case l.input:
+		return sqlJobsWithInput
+	}
+	return sqlJobs
+}
+
+// load queues the reading of the jobs of refs. What it returns is filled in when
+// b is sent. The attempts are read after the lock is held, so they are as they
+// stay until the transaction ends.
+func load(b *pgx.Batch, refs []onejob.JobRef, what loading) *loaded {
+	refs = distinct(refs)
+	l := &loaded{jobs: make(map[onejob.JobRef]*onejob.Job, len(refs)), won: map[onejob.JobRef]bool{}}
+	parts, ids := refColumns(refs)
+	b.Queue(what.sql(), parts, ids).Query(func(rows pgx.Rows) error {
+		return forEach(rows, l.addJob)
+	})
+	b.Queue(sqlNow).QueryRow(func(row pgx.Row) error {
+		if err := row.Scan(&l.now); err != nil {
+			return err
+		}
+		l.now = l.now.UTC()
+		return nil
+	})
+	b.Queue(sqlAttemptsOfJobs, parts, ids).Query(func(rows pgx.Rows) error {
+		return forEach(rows, l.addAttempt)
+	})
+	if what.results {
+		b.Queue(sqlResultsOfJobs, parts, ids).Query(func(rows pgx.Rows) error {
+			return forEach(rows, l.addResult)
+		})
+	}
+	return l
+}
+
+func (l *loaded) addJob(row pgx.Row) error {
+	job, err := scanJob(row)
+	if err != nil {
+		return err
+	}
+	l.jobs[onejob.JobRef{Part: job.Part, ID: job.ID}] = job
+	return nil
+}
+
+func (l *loaded) addAttempt(row pgx.Row) error {
+	a, err := scanAttempt(row)
+	if err != nil {
+		return err
+	}
+	if job := l.job(onejob.JobRef{Part: a.Part, ID: a.JobID}); job != nil {
+		job.Attempts = append(job.Attempts, a)
+	}
+	return nil
+}
+
+func (l *loaded) addResult(row pgx.Row) error {
+	var (
+		part        int16
+		id          string
+		body        []byte
+		contentType pgtype.Text
+		lost        bool
+	)
+	if err := row.Scan(&part, &id, &body, &contentType, &lost); err != nil {
+		return err
+	}
+	job := l.job(onejob.JobRef{Part: uint8(part), ID: id})
+	if job == nil || job.Purged() {
+		return nil
+	}
+	if job.Result = resultOf(body, contentType, lost); job.Result == nil {
+		job.Result = &onejob.Result{} // a success whose answer is empty
+	}
+	return nil
+}
+
+// forEach scans every row by scan.
+func forEach(rows pgx.Rows, scan func(row pgx.Row) error) error {
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func refColumns(refs []onejob.JobRef) (parts []int16, ids []string) {
+	return column(refs, func(r onejob.JobRef) int16 { return int16(r.Part) }),
+		column(refs, func(r onejob.JobRef) string { return r.ID })
+}

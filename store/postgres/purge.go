@@ -1,0 +1,170 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// JobPurge implements [onejob.Store]. Payloads are emptied first, and what is left
+// of limit goes to tombstones. A job that another transaction holds is left for
+// the next time.
+func (s *Store) JobPurge(ctx context.Context, p onejob.JobPurgeParams) (purged int, err error) {
+	if p.PayloadAge > 0 && p.Limit > 0 {
+		if purged, err = s.emptyPayloads(ctx, p); err != nil {
+			return 0, onejob.Unavailable(err)
+		}
+	}
+	if p.KeyAge > 0 && purged < p.Limit {
+		p.Limit -= purged
+		shrunk, err := s.shrinkTombstones(ctx, p)
+		if err != nil {
+			return 0, onejob.Unavailable(err)
+		}
+		purged += shrunk
+	}
+	return purged, nil
+}
+
+const (
+	sqlJobsOld = `
+SELECT s.part, s.job_id FROM job_states s
+ WHERE s.finished_at IS NOT NULL AND NOT s.purged
+   AND s.finished_at <= onejob_now() - $1::bigint * interval '1 microsecond'
+   AND NOT ` + sqlHeld + `
+ ORDER BY s.finished_at LIMIT $2
+   FOR UPDATE SKIP LOCKED`
+
+	// Somebody may still need the payload: an attempt is in doubt, or an incident open.
+	sqlHeld = `(
+       EXISTS (SELECT FROM attempts a WHERE a.part = s.part AND a.job_id = s.job_id AND a.state IN ('starting', 'running', 'unknown'))
+    OR EXISTS (SELECT FROM events e WHERE e.part = s.part AND e.job_id = s.job_id
+                  AND e.kind IN ('duplicate_effect', 'effect_after_close') AND e.closed_at IS NULL))`
+
+	// Asked again once the rows are locked: what was committed while the first
+	// statement waited is not in its snapshot.
+	sqlJobsStillOld = `
+SELECT s.part, s.job_id FROM unnest($1::smallint[], $2::text[]) AS u (part, job_id)
+  JOIN job_states s ON s.part = u.part AND s.job_id = u.job_id
+ WHERE s.finished_at IS NOT NULL AND NOT s.purged AND NOT ` + sqlHeld
+)
+
+const (
+	sqlJobsEmpty = `
+UPDATE jobs j SET input = NULL, metadata = NULL, purged_at = onejob_now()
+  FROM unnest($1::smallint[], $2::text[]) AS u (part, id)
+ WHERE j.part = u.part AND j.id = u.id AND j.purged_at IS NULL`
+
+	sqlJobsPurged = `
+UPDATE job_states s SET purged = true, revision = s.revision + 1
+  FROM unnest($1::smallint[], $2::text[]) AS u (part, job_id)
+ WHERE s.part = u.part AND s.job_id = u.job_id AND NOT s.purged`
+
+	sqlAttemptsEmpty = `
+UPDATE attempts a SET result = NULL, result_type = NULL, usage = NULL, evidence = u.evidence
+  FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[]) AS u (part, job_id, id, evidence)
+ WHERE a.part = u.part AND a.job_id = u.job_id AND a.id = u.id`
+)
+
+func (s *Store) emptyPayloads(ctx context.Context, p onejob.JobPurgeParams) (purged int, err error) {
+	err = s.inTx(ctx, sqlBegin, func(t *txn) error {
+		old, err := t.jobRefs(ctx, sqlJobsOld, p.PayloadAge.Microseconds(), p.Limit)
+		if err != nil || len(old) == 0 {
+			return err
+		}
+		parts, ids := refColumns(old)
+		if old, err = t.jobRefs(ctx, sqlJobsStillOld, parts, ids); err != nil {
+			return err
+		}
+		b := t.batch()
+		l := load(b, old, loading{})
+		if err := t.send(ctx, b); err != nil {
+			return err
+		}
+		purged = len(old)
+		b = t.batch()
+		l.queueEmptying(b, old)
+		return t.commit(ctx, b)
+	})
+	return purged, err
+}
+
+func (t *txn) jobRefs(ctx context.Context, sql string, args ...any) (refs []onejob.JobRef, err error) {
+	b := t.batch()
+	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
+		return forEach(rows, func(row pgx.Row) error {
+			var part int16
+			var ref onejob.JobRef
+			err := row.Scan(&part, &ref.ID)
+			ref.Part = uint8(part)
+			refs = append(refs, ref)
+			return err
+		})
+	})
+	return refs, t.send(ctx, b)
+}
+
+func (l *loaded) queueEmptying(b *pgx.Batch, refs []onejob.JobRef) {
+	if len(refs) == 0 {
+		return
+	}
+	var attempts []onejob.Attempt
+	var events []onejob.JobEvent
+	for _, ref := range refs {
+		job := l.job(ref)
+		attempts = append(attempts, job.Attempts...)
+		events = append(events, *eventOf(job, onejob.EventPurged))
+	}
+	parts, ids := refColumns(refs)
+	b.Queue(sqlJobsEmpty, parts, ids)
+	b.Queue(sqlJobsPurged, parts, ids)
+	b.Queue(sqlAttemptsEmpty,
+		column(attempts, func(a onejob.Attempt) int16 { return int16(a.Part) }),
+		column(attempts, func(a onejob.Attempt) string { return a.JobID }),
+		column(attempts, func(a onejob.Attempt) string { return a.ID }),
+		column(attempts, func(a onejob.Attempt) string {
+			a.Evidence.Error, a.Evidence.Excerpt = "", "" // its figures stay
+			return toJSON(a.Evidence)
+		}))
+	writeEvents(b, events)
+}
+
+// A tombstone past the life of keys keeps what it takes to refuse its key.
+const (
+	sqlTombstonesOld = `
+SELECT s.part, s.job_id FROM jobs j JOIN job_states s ON s.part = j.part AND s.job_id = j.id
+ WHERE j.purged_at IS NOT NULL AND j.policy <> ''
+   AND j.created_at <= onejob_now() - $1::bigint * interval '1 microsecond'
+   AND NOT ` + sqlHeld + `
+ ORDER BY j.created_at LIMIT $2
+   FOR UPDATE OF s SKIP LOCKED`
+
+	sqlEventsDelete    = `DELETE FROM events e USING unnest($1::smallint[], $2::text[]) AS u (part, job_id) WHERE e.part = u.part AND e.job_id = u.job_id`
+	sqlAttemptsDelete  = `DELETE FROM attempts a USING unnest($1::smallint[], $2::text[]) AS u (part, job_id) WHERE a.part = u.part AND a.job_id = u.job_id`
+	sqlJobStatesDelete = `DELETE FROM job_states s USING unnest($1::smallint[], $2::text[]) AS u (part, job_id) WHERE s.part = u.part AND s.job_id = u.job_id`
+
+	sqlJobsShrink = `
+UPDATE jobs j
+   SET key_prefix = '', create_token = '', kind = '', target = '', policy = '', supersedes = '', trace = '', deadline = NULL
+  FROM unnest($1::smallint[], $2::text[]) AS u (part, id)
+ WHERE j.part = u.part AND j.id = u.id AND j.purged_at IS NOT NULL`
+)
+
+func (s *Store) shrinkTombstones(ctx context.Context, p onejob.JobPurgeParams) (shrunk int, err error) {
+	err = s.inTx(ctx, sqlBegin, func(t *txn) error {
+		old, err := t.jobRefs(ctx, sqlTombstonesOld, p.KeyAge.Microseconds(), p.Limit)
+		if err != nil || len(old) == 0 {
+			return err
+		}
+		shrunk = len(old)
+		parts, ids := refColumns(old)
+		b := t.batch()
+		for _, sql := range []string{sqlEventsDelete, sqlAttemptsDelete, sqlJobStatesDelete, sqlJobsShrink} {
+			b.Queue(sql, parts, ids)
+		}
+		return t.commit(ctx, b)
+	})
+	return shrunk, err
+}

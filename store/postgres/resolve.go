@@ -1,0 +1,149 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// AttemptResolve implements [onejob.Store].
+func (s *Store) AttemptResolve(ctx context.Context, params []onejob.AttemptResolveParams) ([]onejob.AttemptResolveResult, error) {
+	results := make([]onejob.AttemptResolveResult, len(params))
+	refs, err := s.attemptRefs(ctx, column(params, func(p onejob.AttemptResolveParams) string { return p.ID }))
+	if err != nil {
+		return nil, onejob.Unavailable(err)
+	}
+	fail := func(row int, err error) { results[row] = onejob.AttemptResolveResult{Err: err} }
+	act := func(ctx context.Context, t *txn, rows []int) error {
+		return resolveAll(ctx, t, params, refs, rows, results)
+	}
+	err = s.inWaves(ctx, len(params), func(row int) string { return params[row].ID }, act, fail)
+	if err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+const sqlAttemptRefs = `
+SELECT a.part, a.job_id, a.id FROM unnest($1::smallint[], $2::text[]) AS u (part, id)
+  JOIN attempts a ON a.part = u.part AND a.id = u.id`
+
+// attemptRefs finds the jobs of attempts, which never change.
+func (s *Store) attemptRefs(ctx context.Context, ids []string) (map[string]onejob.AttemptRef, error) {
+	found := map[string]onejob.AttemptRef{}
+	if len(ids) == 0 {
+		return found, nil
+	}
+	refs := refsOf(ids)
+	parts, ids := refColumns(refs)
+	rows, err := s.pool.Query(ctx, sqlAttemptRefs, parts, ids)
+	if err != nil {
+		return nil, err
+	}
+	return found, forEach(rows, func(row pgx.Row) error {
+		ref, err := scanRef(row)
+		found[ref.ID] = ref
+		return err
+	})
+}
+
+func scanRef(row pgx.Row) (ref onejob.AttemptRef, err error) {
+	var part int16
+	err = row.Scan(&part, &ref.JobID, &ref.ID)
+	ref.Part = uint8(part)
+	return ref, err
+}
+
+func resolveAll(ctx context.Context, t *txn, params []onejob.AttemptResolveParams, refs map[string]onejob.AttemptRef, rows []int, results []onejob.AttemptResolveResult) error {
+	b := t.batch()
+	l := load(b, column(rows, func(row int) onejob.JobRef { return jobOf(refs[params[row].ID]) }), loading{lock: true, results: true})
+	if err := t.send(ctx, b); err != nil {
+		return err
+	}
+	var moves []move
+	for _, row := range rows {
+		p := &params[row]
+		job, a, err := l.toRule(refs[p.ID], p)
+		results[row] = onejob.AttemptResolveResult{Err: err}
+		if err == nil {
+			moves = append(moves, moveByRuling(job, a, p, l))
+		}
+	}
+	settled, err := t.settle(ctx, l, moves)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if p := &params[row]; settled.has(p.ID) {
+			ref := refs[p.ID]
+			settled.events = append(settled.events, onejob.JobEvent{
+				Part: ref.Part, JobID: ref.JobID, AttemptID: ref.ID,
+				Kind: onejob.EventRuled, Actor: p.Actor, Detail: string(p.Outcome) + ": " + p.Evidence,
+			})
+		}
+	}
+	if err := t.conclude(ctx, settled.batch, l, settled.moved, settled.events); err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if p := &params[row]; results[row].Err == nil {
+			results[row] = l.ruled(refs[p.ID], p, settled)
+		}
+	}
+	return nil
+}
+
+// toRule returns the attempt that a ruling is about and its job, or why it may
+// not be ruled.
+func (l *loaded) toRule(ref onejob.AttemptRef, p *onejob.AttemptResolveParams) (*onejob.Job, *onejob.Attempt, error) {
+	job, a := l.job(jobOf(ref)), l.attempt(ref)
+	if a == nil || (p.Owner != "" && job.Owner != p.Owner) {
+		return nil, nil, onejob.ErrorOfNoAttempt(p.ID)
+	}
+	if err := onejob.CheckRevision(job, p.IfRevision); err != nil {
+		return nil, nil, err
+	}
+	return job, a, onejob.CheckResolve(job, a, p, l.now)
+}
+
+// moveByRuling swaps on the attempt still being unknown, and on nothing else.
+func moveByRuling(job *onejob.Job, a *onejob.Attempt, p *onejob.AttemptResolveParams, l *loaded) move {
+	event := onejob.EventOfRuling(p.Outcome)
+	to, _ := onejob.AttemptUnknown.Next(event) // CheckResolve let only such outcomes through
+	success := event == onejob.EventAnswered
+	m := move{
+		ref:  onejob.AttemptRef{Part: a.Part, JobID: a.JobID, ID: a.ID},
+		from: []onejob.AttemptState{onejob.AttemptUnknown}, to: to,
+		outcome: p.Outcome, next: onejob.NextOfRuling(p.Outcome), failure: a.Error, retryAt: a.RetryAt,
+		ruling: &onejob.Ruling{
+			By: p.Actor, Outcome: p.Outcome, Evidence: p.Evidence, At: l.now,
+			RiskAcknowledged: p.AcknowledgeRisk && !success && a.QuarantineUntil.IsZero(),
+		},
+	}
+	switch {
+	case p.Outcome == onejob.OutcomeResultLost:
+		m.result = &onejob.Result{Lost: true}
+	case success && !job.Purged():
+		m.result = p.Result
+	}
+	return m
+}
+
+// ruled answers a ruling, from what its transaction left behind.
+func (l *loaded) ruled(ref onejob.AttemptRef, p *onejob.AttemptResolveParams, settled *settled) onejob.AttemptResolveResult {
+	job, a := l.job(jobOf(ref)), *l.attempt(ref)
+	if !settled.has(a.ID) { // it was unknown when read, under the lock, and is not: no statement here does that
+		return onejob.AttemptResolveResult{Err: &onejob.Error{
+			Code: onejob.CodeAttemptTerminal, JobID: job.ID, AttemptID: a.ID, Message: "the attempt is already settled",
+		}}
+	}
+	switch {
+	case p.Outcome == onejob.OutcomeResultLost:
+		a.Result = &onejob.Result{Lost: true}
+	case onejob.EventOfRuling(p.Outcome) == onejob.EventAnswered:
+		a.Result = p.Result
+	}
+	return onejob.AttemptResolveResult{Attempt: &a, Job: job}
+}

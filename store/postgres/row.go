@@ -1,0 +1,195 @@
+package postgres
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// What a job is read from: jobs j and job_states s. The input is read by who
+// needs it, and only then fetched from where large values lie.
+const (
+	jobColumns = `
+    s.part, s.job_id, j.owner, j.key_hash, j.key_prefix, j.fingerprint, j.fingerprint_version,
+    j.kind, j.target, j.policy, j.metadata, s.priority, j.supersedes, j.trace, j.created_at, j.deadline, j.purged_at,
+    s.state, s.version, s.revision, s.attempts_made, s.run_after, s.next_target, s.completed_by, s.blocked,
+    s.error_code, s.error, s.cancel_requested_at, s.superseded_by, s.finished_at, s.unblocked_at, `
+	withInput    = `j.input`
+	withoutInput = `NULL::bytea`
+)
+
+// scanJob reads one row of jobColumns and an input.
+func scanJob(row pgx.Row) (*onejob.Job, error) {
+	var (
+		j                                          onejob.Job
+		part                                       int16
+		policy                                     string
+		createdAt, runAfter                        time.Time
+		deadline, purged, cancelled, finished, un  pgtype.Timestamptz
+		completedBy, blocked, code, text, replaced pgtype.Text
+	)
+	err := row.Scan(&part, &j.ID, &j.Owner, &j.KeyHash, &j.KeyPrefix, &j.Fingerprint, &j.FingerprintVersion,
+		&j.Kind, &j.Target, &policy, &j.Metadata, &j.Priority, &j.Supersedes, &j.Trace, &createdAt, &deadline, &purged,
+		&j.State, &j.Version, &j.Revision, &j.AttemptsMade, &runAfter, &j.NextTarget, &completedBy, &blocked,
+		&code, &text, &cancelled, &replaced, &finished, &un, &j.Input)
+	if err != nil {
+		return nil, err
+	}
+	j.Part = uint8(part)
+	j.CreatedAt, j.RunAfter = createdAt.UTC(), runAfter.UTC()
+	j.Deadline, j.PurgedAt, j.CancelRequestedAt = timeOf(deadline), timeOf(purged), timeOf(cancelled)
+	j.FinishedAt, j.UnblockedAt = timeOf(finished), timeOf(un)
+	j.CompletedBy, j.SupersededBy = completedBy.String, replaced.String
+	j.Error = failureOf(code, text)
+	if err := json.Unmarshal([]byte(policy), &j.Policy); err != nil {
+		return nil, fmt.Errorf("policy of job %s: %w", j.ID, err)
+	}
+	if j.Blocked, err = fromJSON[onejob.Blocked](blocked); err != nil {
+		return nil, fmt.Errorf("blocked of job %s: %w", j.ID, err)
+	}
+	return &j, nil
+}
+
+// What an attempt is read from: attempts a. Its result is read by who needs it.
+const (
+	attemptColumns = `
+    a.part, a.id, a.job_id, a.number, a.lane, a.target, a.target_digest, a.state, a.claim_token, a.worker,
+    a.lease_expires_at, a.send_by, a.quarantine_until, a.job_version, a.provider_key, a.provider_id,
+    a.request_key_hash, a.request_fingerprint, a.certificate_id, a.waiver_id, a.phase, a.outcome, a.next, a.own_fault,
+    a.evidence, a.error_code, a.error, a.retry_at, a.ruling, a.discarded, a.cost_micros, a.currency, a.usage,
+    a.started_at, a.marked_at, a.finished_at, `
+	withResult    = `a.result, a.result_type, a.result_lost`
+	withoutResult = `NULL::bytea, NULL::text, false`
+)
+
+// scanAttempt reads one row of attemptColumns and a result.
+func scanAttempt(row pgx.Row) (onejob.Attempt, error) {
+	var (
+		a                                                    onejob.Attempt
+		part                                                 int16
+		lease, started                                       time.Time
+		sendBy, quarantine, retry, marked, finished          pgtype.Timestamptz
+		providerID, certificate, waiver, outcome, next, code pgtype.Text
+		text, ruling, discarded, usage, resultType           pgtype.Text
+		evidence                                             string
+		result                                               []byte
+		lost                                                 bool
+	)
+	err := row.Scan(&part, &a.ID, &a.JobID, &a.Number, &a.Lane, &a.Target, &a.TargetDigest, &a.State, &a.ClaimToken, &a.Worker,
+		&lease, &sendBy, &quarantine, &a.JobVersion, &a.ProviderKey, &providerID,
+		&a.RequestKeyHash, &a.RequestFingerprint, &certificate, &waiver, &a.Phase, &outcome, &next, &a.OwnFault,
+		&evidence, &code, &text, &retry, &ruling, &discarded, &a.CostMicros, &a.Currency, &usage,
+		&started, &marked, &finished, &result, &resultType, &lost)
+	if err != nil {
+		return a, err
+	}
+	a.Part = uint8(part)
+	a.LeaseExpiresAt, a.StartedAt = lease.UTC(), started.UTC()
+	a.SendBy, a.QuarantineUntil, a.RetryAt = timeOf(sendBy), timeOf(quarantine), timeOf(retry)
+	a.MarkedAt, a.FinishedAt = timeOf(marked), timeOf(finished)
+	a.ProviderID, a.CertificateID, a.WaiverID = providerID.String, certificate.String, waiver.String
+	a.Outcome, a.Next = onejob.Outcome(outcome.String), onejob.Next(next.String)
+	a.Error = failureOf(code, text)
+	a.Result = resultOf(result, resultType, lost)
+	if usage.Valid {
+		a.Usage = json.RawMessage(usage.String)
+	}
+	if err := scanDocuments(&a, evidence, ruling, discarded); err != nil {
+		return a, fmt.Errorf("attempt %s: %w", a.ID, err)
+	}
+	return a, nil
+}
+
+func scanDocuments(a *onejob.Attempt, evidence string, ruling, discarded pgtype.Text) (err error) {
+	if err := json.Unmarshal([]byte(evidence), &a.Evidence); err != nil {
+		return err
+	}
+	if a.Ruling, err = fromJSON[onejob.Ruling](ruling); err != nil {
+		return err
+	}
+	a.Discarded, err = fromJSON[onejob.Discarded](discarded)
+	return err
+}
+
+func fromJSON[T any](text pgtype.Text) (*T, error) {
+	if !text.Valid {
+		return nil, nil
+	}
+	value := new(T)
+	return value, json.Unmarshal([]byte(text.String), value)
+}
+
+// toJSON writes one of the records above: plain structs, which always marshal.
+func toJSON(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return "{}"
+	}
+	return string(text)
+}
+
+func failureOf(code, message pgtype.Text) *onejob.Failure {
+	if !code.Valid {
+		return nil
+	}
+	return &onejob.Failure{Code: code.String, Message: message.String}
+}
+
+// resultOf returns nil where no answer is stored; an empty one has a type.
+func resultOf(body []byte, contentType pgtype.Text, lost bool) *onejob.Result {
+	if body == nil && !contentType.Valid && !lost {
+		return nil
+	}
+	return &onejob.Result{Body: body, ContentType: contentType.String, Lost: lost}
+}
+
+func timeOf(t pgtype.Timestamptz) time.Time {
+	if !t.Valid {
+		return time.Time{}
+	}
+	return t.Time.UTC()
+}
+
+// stamp is a time as the database keeps it: in microseconds, never earlier than
+// t, and NULL for none.
+func stamp(t time.Time) pgtype.Timestamptz {
+	return pgtype.Timestamptz{Time: micros(t), Valid: !t.IsZero()}
+}
+
+// micros rounds t up to what the database can keep, so that waiting until then
+// is waiting long enough.
+func micros(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	if short := t.Truncate(time.Microsecond); !short.Equal(t) {
+		return short.Add(time.Microsecond).UTC()
+	}
+	return t.UTC().Round(0)
+}
+
+// optional is NULL for the empty string.
+func optional[S ~string](s S) pgtype.Text {
+	return pgtype.Text{String: clean(string(s)), Valid: s != ""}
+}
+
+func present(s string, is bool) pgtype.Text { return pgtype.Text{String: clean(s), Valid: is} }
+
+// clean makes text from outside what a text column can keep: an answer is not
+// lost over a byte in a message.
+func clean(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
+}
+
+func failureColumns(f *onejob.Failure) (code, message pgtype.Text) {
+	if f == nil {
+		return code, message
+	}
+	return present(f.Code, true), present(f.Message, true)
+}
