@@ -105,19 +105,33 @@ type Cost struct {
 // entry a currency in order of first appearance.
 func (j *Job) Costs() []Cost {
 	var costs []Cost
-	inDoubt := false
+	atLeast := false
 	for i := range j.Attempts {
 		a := &j.Attempts[i]
-		inDoubt = inDoubt || a.State == AttemptUnknown || a.State == AttemptRunning
-		if a.Currency == "" {
-			continue
+		if a.Currency != "" {
+			costs = addCost(costs, a.Currency, a.CostMicros)
 		}
-		costs = addCost(costs, a.Currency, a.CostMicros)
+		atLeast = atLeast || a.mayCostMore()
 	}
 	for i := range costs {
-		costs[i].AtLeast = inDoubt
+		costs[i].AtLeast = atLeast
 	}
 	return costs
+}
+
+// mayCostMore reports whether the attempt may be charged beyond what it told: it
+// is in doubt after its mark, or was executed and told no price.
+func (a *Attempt) mayCostMore() bool {
+	switch a.State {
+	case AttemptRunning, AttemptUnknown:
+		return true
+	case AttemptSucceeded, AttemptDiscarded:
+		return a.Currency == ""
+	case AttemptFailed:
+		return a.Currency == "" && !a.Outcome.Proven()
+	case AttemptStarting, AttemptCancelled:
+	}
+	return false
 }
 
 func addCost(costs []Cost, currency string, micros int64) []Cost {
