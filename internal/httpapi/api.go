@@ -3,6 +3,7 @@ package httpapi
 import (
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/onejob-dev/onejob"
@@ -19,8 +20,8 @@ type api struct {
 	holding   gauge // requests that wait for a job, or stream it
 	readiness readiness
 	origin    *http.CrossOriginProtection
-	document  []byte // the OpenAPI document
-	page      docsPage
+	document  func() ([]byte, error) // the OpenAPI document; made once, when it is asked for
+	page      func() (docsPage, error)
 }
 
 // New returns the API as a handler. It returns [onejob.CodeInvalidArgument] with
@@ -38,12 +39,8 @@ func New(opts Options) (http.Handler, error) {
 		origin: http.NewCrossOriginProtection(),
 	}
 	routes := a.routes()
-	if a.document, err = document(routes); err != nil {
-		return nil, err
-	}
-	if a.page, err = newDocsPage(routes); err != nil {
-		return nil, err
-	}
+	a.document = sync.OnceValues(func() ([]byte, error) { return document(routes) })
+	a.page = sync.OnceValues(func() (docsPage, error) { return newDocsPage(routes) })
 	for _, rt := range routes {
 		a.mux.Handle(rt.pattern, a.serve(rt))
 	}

@@ -47,8 +47,12 @@ func newDocsPage(routes []route) (docsPage, error) {
 
 // getDocs serves GET /docs.
 func (a *api) getDocs(w http.ResponseWriter, _ *http.Request) error {
-	w.Header().Set("Content-Security-Policy", a.page.policy)
-	write(w, http.StatusOK, "text/html; charset=utf-8", a.page.html)
+	page, err := a.page()
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Security-Policy", page.policy)
+	write(w, http.StatusOK, "text/html; charset=utf-8", page.html)
 	return nil
 }
 

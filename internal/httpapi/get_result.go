@@ -33,7 +33,7 @@ func (a *api) getResult(w http.ResponseWriter, r *http.Request) error {
 		h.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", job.ID))
 	}
 	h.Set("Content-Security-Policy", apiPolicy+"; sandbox")
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(resultWriteTimeout)) // writers in tests have none
+	writeWithin(w, resultWriteTimeout)
 	write(w, http.StatusOK, contentType, job.Result.Body)
 	return nil
 }

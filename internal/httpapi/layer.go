@@ -165,6 +165,12 @@ func (a *api) hold(w http.ResponseWriter, r *http.Request, d time.Duration) (ctx
 	}, true
 }
 
+// writeWithin gives the caller d to read what is written next. The deadline is the
+// kernel's, so it goes by the real clock. Writers in tests have none.
+func writeWithin(w http.ResponseWriter, d time.Duration) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d))
+}
+
 // liftDeadlines undoes what the server set for ordinary requests. A reading
 // deadline that passes would end the request's context. Writers in tests have none.
 func liftDeadlines(w http.ResponseWriter) {

@@ -64,9 +64,14 @@ var (
 )
 
 // anyProblems are what every route behind a credential can answer.
-var anyProblems = []onejob.Code{onejob.CodeUnauthenticated, onejob.CodeForbidden, onejob.CodeOverloaded, onejob.CodeInternal, onejob.CodeStoreUnavailable}
+var anyProblems = []onejob.Code{onejob.CodeInvalidRequest, onejob.CodeUnauthenticated, onejob.CodeForbidden, onejob.CodeOverloaded, onejob.CodeInternal, onejob.CodeStoreUnavailable}
 
-const schemaPrefix = "#/components/schemas/"
+// Where in the document things are that several operations share.
+const (
+	schemaPrefix    = "#/components/schemas/"
+	headerPrefix    = "#/components/headers/"
+	parameterPrefix = "#/components/parameters/"
+)
 
 // document returns the OpenAPI 3.1 document of routes.
 func document(routes []route) ([]byte, error) {
@@ -81,7 +86,14 @@ func document(routes []route) ([]byte, error) {
 		},
 		Paths: map[string]*huma.PathItem{},
 		Components: &huma.Components{
-			Schemas:         d.registry,
+			Schemas: d.registry,
+			Headers: map[string]*huma.Param{
+				"X-Should-Retry": {Description: "Whether the same request, with the same key, can succeed later", Schema: &huma.Schema{Type: huma.TypeBoolean}},
+				"Retry-After":    {Description: "Seconds, 1 to 60", Schema: &huma.Schema{Type: huma.TypeInteger}},
+			},
+			Parameters: map[string]*huma.Param{
+				ownerHeader: {Name: ownerHeader, In: "header", Description: "A sub-owner to act for; needs a credential with act_as", Schema: &huma.Schema{Type: huma.TypeString}},
+			},
 			SecuritySchemes: map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer", Description: "An API key: oj_…"}},
 		},
 	}
@@ -161,14 +173,16 @@ func (d documentWriter) problems(op *huma.Operation, rt route) {
 	byStatus := map[int][]string{}
 	for _, code := range codes {
 		status := verdicts[code].status
-		byStatus[status] = append(byStatus[status], string(code))
+		if !slices.Contains(byStatus[status], string(code)) {
+			byStatus[status] = append(byStatus[status], string(code))
+		}
 	}
 	for status, slugs := range byStatus {
 		op.Responses[strconv.Itoa(status)] = &huma.Response{
 			Description: strings.Join(slugs, ", "),
 			Headers: map[string]*huma.Param{
-				"X-Should-Retry": {Description: "Whether the same request, with the same key, can succeed later", Schema: &huma.Schema{Type: huma.TypeBoolean}},
-				"Retry-After":    {Description: "Seconds, 1 to 60", Schema: &huma.Schema{Type: huma.TypeInteger}},
+				"X-Should-Retry": {Ref: headerPrefix + "X-Should-Retry"},
+				"Retry-After":    {Ref: headerPrefix + "Retry-After"},
 			},
 			Content: jsonContent("application/problem+json", d.schema(Problem{})),
 		}
@@ -201,9 +215,7 @@ func (d documentWriter) parameters(rt route) []*huma.Param {
 		params = append(params, &huma.Param{Name: h.name, In: "header", Description: h.says, Required: h.required, Schema: &huma.Schema{Type: huma.TypeString}})
 	}
 	if rt.role != "" {
-		params = append(params, &huma.Param{
-			Name: ownerHeader, In: "header", Description: "A sub-owner to act for; needs a credential with act_as", Schema: &huma.Schema{Type: huma.TypeString},
-		})
+		params = append(params, &huma.Param{Ref: parameterPrefix + ownerHeader})
 	}
 	return params
 }
@@ -224,6 +236,9 @@ func (d documentWriter) finish() {
 	words("Blocked", "reason", wordsOf(onejob.BlockReasons()))
 	words("Problem", "code", wordsOf(slices.Sorted(maps.Keys(verdicts))))
 	words("Problem", "advice", wordsOf([]Advice{AdviceWait, AdviceRetrySameKey, AdviceDoNotResubmit, AdviceFixRequest}))
+	schemas["Job"].Properties["metadata"].Type = huma.TypeObject
+	schemas["JobRequest"].Properties["metadata"].Type = huma.TypeObject
+	schemas["BatchItem"].Properties["metadata"].Type = huma.TypeObject
 	for name, s := range schemas {
 		if s.Type == huma.TypeObject && !isRequest(name) {
 			s.AdditionalProperties = nil
@@ -245,7 +260,11 @@ func wordsOf[T ~string](list []T) []any {
 
 // getOpenAPI serves GET /openapi.json.
 func (a *api) getOpenAPI(w http.ResponseWriter, _ *http.Request) error {
-	write(w, http.StatusOK, "application/json", a.document)
+	body, err := a.document()
+	if err != nil {
+		return err
+	}
+	write(w, http.StatusOK, "application/json", body)
 	return nil
 }
 

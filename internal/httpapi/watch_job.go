@@ -102,7 +102,7 @@ func appendData(event, body []byte) []byte {
 }
 
 func (s *stream) write(b []byte) error {
-	_ = s.rc.SetWriteDeadline(time.Now().Add(eventWriteTimeout)) // writers in tests have none
+	writeWithin(s.w, eventWriteTimeout)
 	if _, err := s.w.Write(b); err != nil {
 		return err
 	}
