@@ -71,8 +71,8 @@ type request struct {
 	query        url.Values
 	header       http.Header
 	body         []byte
-	// repeatable may be sent again when no answer came: it changes nothing, or
-	// carries an idempotency key.
+	// repeatable is sent again when no answer came, or when the server says that
+	// this is of use. Only what changes nothing, or carries a key, may be.
 	repeatable bool
 }
 
@@ -111,10 +111,20 @@ func (p *problem) Error() string {
 	for _, c := range p.Candidates {
 		b.WriteString("\n  " + clean(c.Target+": "+c.Reason+" "+c.Detail))
 	}
-	if advice := advices[p.Advice]; advice != "" {
+	if advice := p.advice(); advice != "" {
 		b.WriteString("\n" + advice)
 	}
 	return b.String()
+}
+
+func (p *problem) advice() string {
+	switch p.Code {
+	case onejob.CodeNotFound:
+		return "" // says it all
+	case onejob.CodeUnauthenticated, onejob.CodeForbidden:
+		return "The credential is taken from ONEJOB_API_KEY; make one with: onejob keys create --owner NAME"
+	}
+	return advices[p.Advice]
 }
 
 // advices says what each advice means at a terminal.
@@ -227,7 +237,7 @@ func rootCause(err error) error {
 
 // get asks something that changes nothing.
 func (a *apiClient) get(ctx context.Context, path string, query url.Values) (answer, error) {
-	return a.do(ctx, request{method: http.MethodGet, path: path, query: query, repeatable: true})
+	return a.do(ctx, request{method: http.MethodGet, path: path, query: query})
 }
 
 // post asks for a change that may not be repeated blindly.

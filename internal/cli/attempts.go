@@ -13,7 +13,7 @@ import (
 
 func attemptsCommand(env Env) *cli.Command {
 	return &cli.Command{
-		Name: "attempts", Category: categoryClient, Usage: "look at attempts, settle unknown ones, start another",
+		Name: "attempts", Usage: "look at attempts, settle unknown ones, start another",
 		Commands: []*cli.Command{
 			attemptsListCommand(env), attemptsGetCommand(env), attemptsResolveCommand(env), attemptsStartCommand(env),
 		},

@@ -10,7 +10,7 @@ import (
 
 func configCommand(env Env) *cli.Command {
 	return &cli.Command{
-		Name: "config", Category: categoryStore, Usage: "check and show the configuration, print its schema",
+		Name: "config", Usage: "check and show the configuration, print its schema",
 		Description: "A setting comes from the first of these that says something: a flag, the\nenvironment (ONEJOB_LISTEN, ONEJOB_WORKERS_SLOTS, …), the file, the default.",
 		Commands: []*cli.Command{
 			{

@@ -12,17 +12,11 @@ import (
 
 func demoCommand(env Env) *cli.Command {
 	return &cli.Command{
-		Name: "demo", Usage: "act out the fractures against a real server, counted at the provider",
-		ArgsUsage: "[NAME|all]",
-		Description: `Each act starts this program's own server on a throw-away store, with a fake
-provider that counts how often it did the work, and ends in one line:
-PASS or FAIL, and what was counted. The acts are
-
-` + demo.Describe() + `
-It exits 0 only if every act passed, and 7 otherwise.`,
+		Name: "demo", ArgsUsage: "[NAME…|all]", Usage: "act out each fracture against a real server, and count",
+		Description: "Servers and fake providers are started and thrown away. Each act ends in one line,\nPASS or FAIL, with what was counted; exit code 7 if any failed.\n\n" + demo.Describe(),
 		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "store", Usage: "`URL` of a store without data in it, instead of a throw-away SQLite file"},
 			outputFlag(),
-			&cli.StringFlag{Name: "store", Usage: "an empty store at `URL` to play on, instead of throw-away SQLite files"},
 		},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			program, err := os.Executable()
@@ -30,10 +24,14 @@ It exits 0 only if every act passed, and 7 otherwise.`,
 				return err
 			}
 			err = demo.Play(ctx, env.Stdout, c.Args().Slice(), demo.Options{
-				Program: program, Store: c.String("store"), JSON: c.String("output") != "table", Color: colours(env, env.Stdout),
+				Program: program, Store: c.String("store"),
+				JSON: c.String("output") != formTable, Color: colours(env, env.Stdout),
 			})
 			if errors.Is(err, demo.ErrFailed) {
 				return &exitError{code: ExitFracture, message: err.Error()}
+			}
+			if err != nil && ctx.Err() == nil {
+				return usage(c, "%w", err)
 			}
 			return err
 		},

@@ -26,7 +26,7 @@ var devConfig string
 
 func devCommand(env Env) *cli.Command {
 	return &cli.Command{
-		Name: "dev", Category: categoryServe, Usage: "a throw-away server with fake providers, one key and commands to paste",
+		Name: "dev", Usage: "a throw-away server with fake providers, one key and commands to paste",
 		Description: "Nothing is kept, unless --store names a store. It listens on loopback only. With\n--config it serves your own kinds and targets, still with a key and a throw-away\nstore.",
 		Flags:       serveFlags(),
 		Action:      func(ctx context.Context, c *cli.Command) error { return runDev(ctx, env, c) },
@@ -141,13 +141,13 @@ const devBanner = `
   export ONEJOB_SERVER=%[2]s ONEJOB_API_KEY=%[3]s
 
   1. submit
-  curl -sS %[2]s/v1/jobs -H "Authorization: Bearer %[3]s" -H "Idempotency-Key: order-42" --json '{"kind":"charge_card","input":{"order":42,"amount":1999}}'
+  curl -sS %[2]s/v1/jobs -H "Authorization: Bearer %[3]s" -H "Idempotency-Key: order-42" -H 'Content-Type: application/json' -d '{"kind":"charge_card","input":{"order":42,"amount":1999}}'
   2. the same again: the same job, "Idempotent-Replayed: true", nothing charged
-  curl -sSi %[2]s/v1/jobs -H "Authorization: Bearer %[3]s" -H "Idempotency-Key: order-42" --json '{"kind":"charge_card","input":{"order":42,"amount":1999}}'
+  curl -sSi %[2]s/v1/jobs -H "Authorization: Bearer %[3]s" -H "Idempotency-Key: order-42" -H 'Content-Type: application/json' -d '{"kind":"charge_card","input":{"order":42,"amount":1999}}'
   3. another amount under the same key: 409
-  curl -sSi %[2]s/v1/jobs -H "Authorization: Bearer %[3]s" -H "Idempotency-Key: order-42" --json '{"kind":"charge_card","input":{"order":42,"amount":5}}'
+  curl -sSi %[2]s/v1/jobs -H "Authorization: Bearer %[3]s" -H "Idempotency-Key: order-42" -H 'Content-Type: application/json' -d '{"kind":"charge_card","input":{"order":42,"amount":5}}'
   4. a slow one, followed until it ends: unknown after 2 s, settled by the late answer
-  curl -sSN %[2]s/v1/jobs/$(curl -sS %[2]s/v1/jobs -H "Authorization: Bearer %[3]s" -H "Idempotency-Key: slow-1" --json '{"kind":"slow","input":{"n":1}}' | sed 's/.*"id":"\(job_[a-z0-9]*\)".*/\1/')/events -H "Authorization: Bearer %[3]s"
+  curl -sSN %[2]s/v1/jobs/$(curl -sS %[2]s/v1/jobs -H "Authorization: Bearer %[3]s" -H "Idempotency-Key: slow-1" -H 'Content-Type: application/json' -d '{"kind":"slow","input":{"n":1}}' | sed 's/.*"id":"\(job_[a-z0-9]*\)".*/\1/')/events -H "Authorization: Bearer %[3]s"
 
 `
 
@@ -159,6 +159,5 @@ func (s *server) banner(env Env, key string, f *fakes, kept bool) {
 			what = "jobs are kept in " + store.String()
 		}
 	}
-	names := namesOf(s.cfg.Kinds())
-	_, _ = fmt.Fprintf(env.Stderr, devBanner, what, s.url(), key, f.primary.URL(), f.backup.URL(), strings.Join(names, ", "))
+	_, _ = fmt.Fprintf(env.Stderr, devBanner, what, s.url(), key, f.primary.URL(), f.backup.URL(), strings.Join(namesOf(s.cfg.Kinds()), ", "))
 }

@@ -20,7 +20,7 @@ const checkTimeout = 10 * time.Second
 
 func doctorCommand(env Env) *cli.Command {
 	return &cli.Command{
-		Name: "doctor", Category: categoryServe, Usage: "look for what would go wrong; silent when all is well",
+		Name: "doctor", Usage: "look for what would go wrong; silent when all is well",
 		Description: `It checks the configuration, the store and its schema, the clock, the secret and
 whether the targets' names resolve. No provider is called. One line a problem on
 stderr, and exit code 1 if there is any.

@@ -19,7 +19,7 @@ var firstConfig string
 
 func initCommand(env Env) *cli.Command {
 	return &cli.Command{
-		Name: "init", Category: categoryServe, ArgsUsage: "[FILE]", Usage: "write a commented onejob.yaml to start from",
+		Name: "init", ArgsUsage: "[FILE]", Usage: "write a commented onejob.yaml to start from",
 		Description: "An existing file is never overwritten.",
 		Action: func(_ context.Context, c *cli.Command) error {
 			if c.Args().Len() > 1 {

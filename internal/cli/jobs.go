@@ -14,7 +14,7 @@ import (
 
 func jobsCommand(env Env) *cli.Command {
 	return &cli.Command{
-		Name: "jobs", Category: categoryClient, Usage: "look at jobs, cancel them, let them go on",
+		Name: "jobs", Usage: "look at jobs, cancel them, let them go on",
 		Commands: []*cli.Command{
 			jobsGetCommand(env), jobsListCommand(env), jobsWatchCommand(env), jobsResultCommand(env),
 			jobsCancelCommand(env), jobsUnblockCommand(env),

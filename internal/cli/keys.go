@@ -16,7 +16,7 @@ import (
 
 func keysCommand(env Env) *cli.Command {
 	return &cli.Command{
-		Name: "keys", Category: categoryStore, Usage: "make, list and revoke API keys, directly in the store",
+		Name: "keys", Usage: "make, list and revoke API keys, directly in the store",
 		Commands: []*cli.Command{keysCreateCommand(env), keysListCommand(env), keysRevokeCommand(env)},
 	}
 }

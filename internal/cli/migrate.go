@@ -17,7 +17,7 @@ import (
 
 func migrateCommand(env Env) *cli.Command {
 	return &cli.Command{
-		Name: "migrate", Category: categoryStore, Usage: "bring the store's schema up to date",
+		Name: "migrate", Usage: "bring the store's schema up to date",
 		Description: "A SQLite store migrates itself whenever it is opened. On PostgreSQL this is the\nstep before a new version is started; any number of programs may do it at once.",
 		Commands: []*cli.Command{
 			{

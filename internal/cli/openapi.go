@@ -10,7 +10,7 @@ import (
 
 func openapiCommand(env Env) *cli.Command {
 	return &cli.Command{
-		Name: "openapi", Category: categoryAbout, Usage: "write the OpenAPI document of the API to stdout",
+		Name: "openapi", Usage: "write the OpenAPI document of the API to stdout",
 		Action: func(_ context.Context, c *cli.Command) error {
 			if err := noArguments(c); err != nil {
 				return err

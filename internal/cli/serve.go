@@ -14,7 +14,7 @@ import (
 
 func serveCommand(env Env) *cli.Command {
 	return &cli.Command{
-		Name: "serve", Category: categoryServe, Usage: "serve the API and work on jobs",
+		Name: "serve", Usage: "serve the API and work on jobs",
 		Description: `Any number of equal servers may share one PostgreSQL. A SQLite store migrates
 itself; an outdated PostgreSQL schema is refused unless --migrate is given.
 

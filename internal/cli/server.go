@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -108,13 +110,7 @@ func (s *server) wire(env Env, secret onejob.Secret) error {
 	return nil
 }
 
-func namesOf(kinds map[string]onejob.Kind) []string {
-	names := make([]string, 0, len(kinds))
-	for name := range kinds {
-		names = append(names, name)
-	}
-	return names
-}
+func namesOf(kinds map[string]onejob.Kind) []string { return slices.Sorted(maps.Keys(kinds)) }
 
 // url is where the server can be reached from this machine.
 func (s *server) url() string {

@@ -10,7 +10,7 @@ import (
 
 func simCommand(env Env) *cli.Command {
 	return &cli.Command{
-		Name: "sim", Category: categoryServe, Usage: "run the fake provider alone: it fails on request and counts executions",
+		Name: "sim", Usage: "run the fake provider alone: it fails on request and counts executions",
 		Description: `It speaks a plain JSON API on any path, OpenAI chat completions and Anthropic
 messages. A request asks for a fault by the header "Sim-Fault: silent" or the
 query "?sim=late:2s". The ledger of executions is at /sim/ledger.

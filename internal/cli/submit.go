@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,7 +23,7 @@ const maxInputBytes = 1 << 30
 
 func submitCommand(env Env) *cli.Command {
 	return &cli.Command{
-		Name: "submit", Category: categoryClient, ArgsUsage: "KIND",
+		Name: "submit", ArgsUsage: "KIND",
 		Usage: "record an intent and print its job",
 		Description: `The key names the intent. Make one for each thing that is to happen once,
 outside the loop that retries, and use it for every repeat: a repeat finds the
@@ -93,7 +94,10 @@ func runSubmit(ctx context.Context, env Env, c *cli.Command) error {
 
 // doubtful adds what is true when no answer came.
 func doubtful(err error) error {
-	return fmt.Errorf("%w\nIf no answer came, the job may or may not have been recorded. Repeat the same command, with the same key, to find out", err)
+	if !errors.Is(err, errUnreachable) && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fmt.Errorf("%w\nThe job may or may not have been recorded. Repeat the same command, with the same key, to find out", err)
 }
 
 func prefer(wait time.Duration) string {

@@ -40,7 +40,7 @@ func buildOf() build {
 
 func versionCommand(env Env) *cli.Command {
 	return &cli.Command{
-		Name: "version", Category: categoryAbout, Usage: "print the version", Flags: []cli.Flag{outputFlag()},
+		Name: "version", Usage: "print the version", Flags: []cli.Flag{outputFlag()},
 		Action: func(_ context.Context, c *cli.Command) error {
 			if err := noArguments(c); err != nil {
 				return err

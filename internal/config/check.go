@@ -95,7 +95,7 @@ func (k *Kind) check(d *decoder, path string, targets []string) {
 		case !slices.Contains(targets, name) && len(targets) == 0:
 			d.fault(at, fmt.Sprintf("there is no target %q; none is declared", name))
 		case !slices.Contains(targets, name):
-			d.fault(at, fmt.Sprintf("there is no target %q%s", name, suggest(name, targets)))
+			d.fault(at, fmt.Sprintf("there is no target %q%s", name, Suggest(name, targets)))
 		case slices.Contains(k.Targets[:i], name):
 			d.fault(at, fmt.Sprintf("target %q is there twice", name))
 		}

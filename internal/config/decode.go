@@ -145,7 +145,7 @@ func (d *decoder) knownKey(e entry, path string, fields []field) bool {
 	f, known := fieldNamed(fields, e.key)
 	switch {
 	case !known:
-		d.faultToken(e.keyToken, path, "unknown key "+quote(e.key)+suggest(e.key, keysOf(fields)))
+		d.faultToken(e.keyToken, path, "unknown key "+quote(e.key)+Suggest(e.key, keysOf(fields)))
 	case f.later:
 		d.faultToken(e.keyToken, path, notAvailable(e.key))
 	default:

@@ -96,9 +96,9 @@ func setString(text string, v reflect.Value, f field) error {
 	return nil
 }
 
-// nearest is suggest, silent when nothing is near.
+// nearest is [Suggest], silent when nothing is near.
 func nearest(got string, valid []string) string {
-	if s := suggest(got, valid); strings.HasPrefix(s, "; did") {
+	if s := Suggest(got, valid); strings.HasPrefix(s, "; did") {
 		return s
 	}
 	return ""

@@ -52,9 +52,9 @@ func sortFaults(faults []Fault) {
 	})
 }
 
-// suggest names what somebody who wrote got probably meant: the nearest of
-// valid, or all of them when none is near.
-func suggest(got string, valid []string) string {
+// Suggest ends a sentence that refuses got: it asks whether the nearest of valid
+// was meant, or lists them all when none is near.
+func Suggest(got string, valid []string) string {
 	if len(valid) == 0 {
 		return ""
 	}

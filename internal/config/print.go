@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"reflect"
@@ -17,14 +16,15 @@ const Redacted = "[redacted]"
 // Print writes the configuration as it is in effect, with where each setting
 // comes from. Secrets are not in it; references to them are.
 func (c *Config) Print(w io.Writer) error {
-	out := bufio.NewWriter(w)
-	p := &printer{out: out, sources: c.sources}
+	var out strings.Builder
+	p := &printer{out: &out, sources: c.sources}
 	p.fields(reflect.ValueOf(&c.File).Elem(), "", 0)
-	return out.Flush()
+	_, err := io.WriteString(w, out.String())
+	return err
 }
 
 type printer struct {
-	out     *bufio.Writer
+	out     *strings.Builder
 	sources map[string]string
 }
 
@@ -41,8 +41,14 @@ func (p *printer) line(depth int, key, value, path string) {
 	_, _ = fmt.Fprintf(p.out, "%-48s # %s\n", text, source)
 }
 
-func (p *printer) heading(depth int, key string) {
-	_, _ = fmt.Fprintf(p.out, "%s%s:\n", strings.Repeat("  ", depth), key)
+// group writes a key with what is below it, and nothing when that is nothing.
+func (p *printer) group(depth int, key string, below func(p *printer)) {
+	var inner strings.Builder
+	sub := &printer{out: &inner, sources: p.sources}
+	below(sub)
+	if inner.Len() > 0 {
+		_, _ = fmt.Fprintf(p.out, "%s%s:\n%s", strings.Repeat("  ", depth), key, inner.String())
+	}
 }
 
 func (p *printer) fields(v reflect.Value, path string, depth int) {
@@ -72,8 +78,7 @@ func (p *printer) value(v reflect.Value, key, path string, depth int) {
 		p.line(depth, key, value.printed(), path)
 		return
 	case *Target:
-		p.heading(depth, key)
-		p.fields(reflect.ValueOf(value.variant()).Elem(), path, depth+1)
+		p.group(depth, key, func(p *printer) { p.fields(reflect.ValueOf(value.variant()).Elem(), path, depth+1) })
 		return
 	}
 	p.plain(v, key, path, depth)
@@ -82,8 +87,7 @@ func (p *printer) value(v reflect.Value, key, path string, depth int) {
 func (p *printer) plain(v reflect.Value, key, path string, depth int) {
 	switch v.Kind() {
 	case reflect.Struct:
-		p.heading(depth, key)
-		p.fields(v, path, depth+1)
+		p.group(depth, key, func(p *printer) { p.fields(v, path, depth+1) })
 	case reflect.Map:
 		p.mapping(v, key, path, depth)
 	case reflect.Slice:
@@ -100,19 +104,17 @@ func (p *printer) plain(v reflect.Value, key, path string, depth int) {
 }
 
 func (p *printer) mapping(v reflect.Value, key, path string, depth int) {
-	if v.Len() == 0 {
-		return
-	}
-	p.heading(depth, key)
 	names := map[string]reflect.Value{}
 	for _, name := range v.MapKeys() {
 		names[name.String()] = v.MapIndex(name)
 	}
-	for _, name := range sortedKeys(names) {
-		item := reflect.New(v.Type().Elem()).Elem() // addressable
-		item.Set(names[name])
-		p.value(item, name, join(path, name), depth+1)
-	}
+	p.group(depth, key, func(p *printer) {
+		for _, name := range sortedKeys(names) {
+			item := reflect.New(v.Type().Elem()).Elem() // addressable
+			item.Set(names[name])
+			p.value(item, name, join(path, name), depth+1)
+		}
+	})
 }
 
 func (p *printer) slice(v reflect.Value, key, path string, depth int) {
@@ -127,11 +129,12 @@ func (p *printer) slice(v reflect.Value, key, path string, depth int) {
 		p.line(depth, key, "["+strings.Join(items, ", ")+"]", path)
 		return
 	}
-	p.heading(depth, key)
-	for i := range v.Len() {
-		_, _ = fmt.Fprintf(p.out, "%s-\n", strings.Repeat("  ", depth+1))
-		p.fields(v.Index(i), path+"["+strconv.Itoa(i)+"]", depth+2)
-	}
+	p.group(depth, key, func(p *printer) {
+		for i := range v.Len() {
+			_, _ = fmt.Fprintf(p.out, "%s-\n", strings.Repeat("  ", depth+1))
+			p.fields(v.Index(i), path+"["+strconv.Itoa(i)+"]", depth+2)
+		}
+	})
 }
 
 // printed shows a reference, and nothing of a secret written out.
@@ -158,7 +161,7 @@ func (f *Failover) printed() string {
 
 // quoteYAML quotes text that would not read back as itself.
 func quoteYAML(s string) string {
-	plain := s != "" && !strings.ContainsAny(s, " \t\n\r\"'#{}[],&*!|>%@`\\") && !strings.HasSuffix(s, ":") && !strings.HasPrefix(s, "-")
+	plain := s != "" && !strings.ContainsAny(s, " \t\n\r\"'#{}[],&*!|>%`\\") && s[0] != '@' && !strings.HasSuffix(s, ":") && !strings.HasPrefix(s, "-")
 	if plain {
 		if _, err := strconv.ParseFloat(s, 64); err != nil && s != "true" && s != "false" && s != "null" && s != "~" {
 			return s

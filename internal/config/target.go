@@ -136,7 +136,7 @@ func (t *Target) decodeNode(d *decoder, n ast.Node, path string) {
 		}
 		makeVariant, known := variants()[name]
 		if !known {
-			d.faultAt(e.value, path+".provider", "there is no provider "+quote(name)+suggest(name, providerNames()))
+			d.faultAt(e.value, path+".provider", "there is no provider "+quote(name)+Suggest(name, providerNames()))
 			return
 		}
 		target, member := makeVariant()
@@ -144,5 +144,5 @@ func (t *Target) decodeNode(d *decoder, n ast.Node, path string) {
 		*t = target
 		return
 	}
-	d.faultAt(n, path, "provider is required"+suggest("", providerNames()))
+	d.faultAt(n, path, "provider is required"+Suggest("", providerNames()))
 }
