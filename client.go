@@ -177,10 +177,8 @@ func (c *Client) prepare(ctx context.Context, p *SubmitParams) (JobCreateParams,
 	if err != nil {
 		return JobCreateParams{}, err
 	}
-	if len(p.Metadata) > 0 {
-		if _, err := Canonical(p.Metadata); err != nil {
-			return JobCreateParams{}, err
-		}
+	if err := checkMetadata(p.Metadata); err != nil {
+		return JobCreateParams{}, err
 	}
 	in := intent{
 		kind: p.Kind, target: p.Target, supersedes: p.Supersedes,
@@ -203,6 +201,17 @@ func (c *Client) prepare(ctx context.Context, p *SubmitParams) (JobCreateParams,
 		RunAfter: p.RunAfter, Deadline: p.Deadline,
 		Refuse: refuse,
 	}, nil
+}
+
+func checkMetadata(metadata []byte) error {
+	if len(metadata) == 0 {
+		return nil
+	}
+	canonical, err := Canonical(metadata)
+	if err == nil && canonical[0] != '{' {
+		err = &Error{Code: CodeInvalidRequest, Message: "metadata is not a JSON object"}
+	}
+	return err
 }
 
 // admit finds the kind and says why a new job of it would be refused.
