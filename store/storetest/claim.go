@@ -18,6 +18,7 @@ func claiming() []promise {
 		{name: "AttemptClaim/OnlyTargetsTheClaimerKnows", test: testClaimTargets},
 		{name: "AttemptClaim/SaysWhenTheNextIsDue", test: testClaimNextDue},
 		{name: "AttemptClaim/EndsAJobPastItsDeadline", test: testClaimDeadline},
+		{name: "AttemptClaim/NeverEndsAJobInDoubtForItsDeadline", test: testDeadlineInDoubt},
 		{name: "AttemptClaim/AnotherTryCountsItself", test: testClaimAgain},
 		{name: "AttemptClaim/WaitsOutRetryAfter", test: testClaimRetryAfter},
 		{name: "AttemptClaim/WaitsOutABackoff", test: testClaimBackoff},
@@ -159,6 +160,22 @@ func testClaimDeadline(f *fixture) {
 	after := f.wantJob(job.ID, onejob.JobFailed)
 	if after.Error == nil || after.Error.Code != onejob.FailureDeadlineExceeded || after.Version != job.Version+1 || after.FinishedAt.IsZero() {
 		f.Errorf("the job ended with %+v at version %d; want %s, one version on", after.Error, after.Version, onejob.FailureDeadlineExceeded)
+	}
+}
+
+func testDeadlineInDoubt(f *fixture) {
+	hour := withPolicy(func(p *onejob.Policy) { p.Deadline = time.Hour })
+	a, b := f.running("k1", hour), f.running("k2", hour)
+	f.advance(time.Hour + time.Second)
+	f.claimNothing()
+	f.wantJob(a.JobID, onejob.JobRunning)
+	f.finish(a, onejob.OutcomeSucceeded) // a deadline starts nothing, and stops nothing
+	f.wantJob(a.JobID, onejob.JobSucceeded)
+	if r := f.finish(b, onejob.OutcomeRefused, withNext(onejob.NextAgain)); r.JobState != onejob.JobFailed {
+		f.Errorf("with its deadline past and nothing in doubt the job is %s; want failed", r.JobState)
+	}
+	if job := f.get(b.JobID); job.Error == nil || job.Error.Code != onejob.FailureDeadlineExceeded {
+		f.Errorf("the job failed with %+v; want %s", job.Error, onejob.FailureDeadlineExceeded)
 	}
 }
 

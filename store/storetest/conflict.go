@@ -56,7 +56,6 @@ func conflicting() []promise {
 		{name: "Conflict/NeverTellsWhatDiffers", test: testConflictTellsNothing},
 		{name: "Conflict/LeavesTheFirstAlone", test: testConflictLeavesFirst},
 		{name: "Conflict/IsWrittenDown", test: testConflictIsWrittenDown},
-		{name: "Conflict/ComesAheadOfALostAcknowledgement", test: testConflictAheadOfToken},
 	}
 	for _, s := range situations {
 		all = append(all,
@@ -148,11 +147,4 @@ func testConflictIsWrittenDown(f *fixture) {
 	if f.eventsOf(job, onejob.EventConflicted) == 0 {
 		f.Error("a conflict left no event")
 	}
-}
-
-func testConflictAheadOfToken(f *fixture) {
-	p := f.intent("k1")
-	f.submit(p)
-	p.Fingerprint = []byte("another intent")
-	f.wantCode(f.submit(p).Err, onejob.CodeKeyConflict)
 }
