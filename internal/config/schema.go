@@ -10,7 +10,7 @@ import (
 )
 
 // SchemaID names the schema of the file.
-const SchemaID = "https://onejob.dev/schema/onejob.yaml.json"
+const SchemaID = "https://raw.githubusercontent.com/onejob-dev/onejob/main/api/onejob.schema.json"
 
 // Schema returns the JSON Schema (draft 2020-12) of the file, made from the same
 // structs as the decoder. It knows shapes; that targets exist and durations make

@@ -1,0 +1,335 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/onejob-dev/onejob/internal/cli"
+	"github.com/onejob-dev/onejob/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// outcome is what a command left behind.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+func run(ctx context.Context, env map[string]string, stdin string, args ...string) outcome {
+	var stdout, stderr lockedBuffer
+	code := cli.Main(ctx, cli.Env{
+		Stdin: strings.NewReader(stdin), Stdout: &stdout, Stderr: &stderr,
+		Getenv: func(name string) string { return env[name] },
+	}, append([]string{"onejob"}, args...))
+	return outcome{code, stdout.String(), stderr.String()}
+}
+
+// lockedBuffer may be written to by a server's goroutines.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// says answers with a problem document.
+func says(w http.ResponseWriter, status int, code string, retry bool) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	if retry {
+		w.Header().Set("X-Should-Retry", "true")
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(`{"code":"` + code + `","detail":"because","job_id":"job_1"}`))
+}
+
+const jobJSON = `{"id":"job_1","kind":"k","owner":"o","state":"queued","revision":1,"attempts":[],"cost":[]}`
+
+func TestSubmitRepeatsWithTheSameKeyAndOnlyWhereThatIsOfUse(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name     string
+		serve    func(n int, w http.ResponseWriter)
+		code     int
+		requests int
+	}{
+		{"ToldToRetry", func(n int, w http.ResponseWriter) {
+			if n < 3 {
+				says(w, 503, "store-unavailable", true)
+				return
+			}
+			w.WriteHeader(http.StatusAccepted)
+			_, _ = w.Write([]byte(jobJSON))
+		}, cli.ExitOK, 3},
+		{"Conflict", func(_ int, w http.ResponseWriter) { says(w, 409, "idempotency-key-conflict", false) }, cli.ExitConflict, 1},
+		{"ServerErrorWithoutAdvice", func(_ int, w http.ResponseWriter) { says(w, 500, "internal", false) }, cli.ExitFailed, 1},
+		{"ConnectionCut", func(n int, w http.ResponseWriter) {
+			if n < 2 {
+				panic(http.ErrAbortHandler)
+			}
+			w.WriteHeader(http.StatusOK)
+			_, _ = w.Write([]byte(jobJSON))
+		}, cli.ExitOK, 2},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			var mu sync.Mutex
+			var keys, bodies []string
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var body bytes.Buffer
+				_, _ = body.ReadFrom(r.Body)
+				mu.Lock()
+				keys, bodies = append(keys, r.Header.Get("Idempotency-Key")), append(bodies, body.String())
+				n := len(keys)
+				mu.Unlock()
+				tt.serve(n, w)
+			}))
+			defer srv.Close()
+			got := run(t.Context(), nil, "{\"a\": 1.0}\n", "submit", "k", "--key", "key-1", "--input", "-", "--server", srv.URL)
+			if got.code != tt.code || len(keys) != tt.requests {
+				t.Fatalf("exit code %d after %d requests; want %d after %d\n%s", got.code, len(keys), tt.code, tt.requests, got.stderr)
+			}
+			for i := range keys {
+				if keys[i] != "key-1" || bodies[i] != `{"kind":"k","input":{"a": 1.0}}` {
+					t.Errorf("request %d has key %q and body %s", i+1, keys[i], bodies[i])
+				}
+			}
+		})
+	}
+}
+
+func TestExitCodesFollowTheProblem(t *testing.T) {
+	t.Parallel()
+
+	for code, want := range map[string]int{
+		"not-found": cli.ExitNotFound, "result-expired": cli.ExitNotFound,
+		"idempotency-key-conflict": cli.ExitConflict, "idempotency-key-expired": cli.ExitConflict, "job-terminal": cli.ExitConflict,
+		"attempt-unresolved": cli.ExitBlocked, "outcome-unknown": cli.ExitBlocked, "quarantined": cli.ExitBlocked,
+		"failover-not-certified": cli.ExitNotCertified,
+		"store-unavailable":      cli.ExitUnreachable, "draining": cli.ExitUnreachable,
+		"invalid-job": cli.ExitUsage, "payload-not-canonical": cli.ExitUsage, "invalid-resolution": cli.ExitUsage,
+		"unauthenticated": cli.ExitFailed, "forbidden": cli.ExitFailed, "quota-exceeded": cli.ExitFailed,
+	} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { says(w, 409, code, false) }))
+			defer srv.Close()
+			got := run(t.Context(), nil, "", "jobs", "cancel", "job_1", "--server", srv.URL)
+			if got.code != want || got.stdout != "" || !strings.Contains(got.stderr, code+": because") {
+				t.Errorf("got %+v; want exit code %d", got, want)
+			}
+		})
+	}
+}
+
+func TestAChangeIsNotRepeatedWithoutAKey(t *testing.T) {
+	t.Parallel()
+
+	requests := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		requests++
+		says(w, 503, "store-unavailable", true)
+	}))
+	defer srv.Close()
+	got := run(t.Context(), nil, "", "jobs", "cancel", "job_1", "--server", srv.URL)
+	if got.code != cli.ExitUnreachable || requests != 1 {
+		t.Errorf("exit code %d after %d requests; want %d after 1", got.code, requests, cli.ExitUnreachable)
+	}
+}
+
+func TestWatchGoesOnWhereItsConnectionBroke(t *testing.T) {
+	t.Parallel()
+
+	var seen []string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = append(seen, r.Header.Get("Last-Event-ID"))
+		event := func(revision, state string) string {
+			return "event: job\nid: " + revision + "\ndata: " + strings.NewReplacer(`"revision":1`, `"revision":`+revision, "queued", state).Replace(jobJSON) + "\n\n"
+		}
+		if len(seen) == 1 {
+			_, _ = w.Write([]byte(event("1", "queued") + ": alive\n\n" + event("2", "running")))
+			return
+		}
+		_, _ = w.Write([]byte(event("2", "running") + event("3", "succeeded")))
+	}))
+	defer srv.Close()
+	got := run(t.Context(), nil, "", "jobs", "watch", "job_1", "-o", "jsonl", "--server", srv.URL)
+	if got.code != cli.ExitOK || strings.Count(got.stdout, "\n") != 3 {
+		t.Errorf("got %+v; want three lines", got)
+	}
+	if diff := cmp.Diff([]string{"", "2"}, seen); diff != "" {
+		t.Errorf("Last-Event-ID (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatAServerSaysCannotMoveTheCursor(t *testing.T) {
+	t.Parallel()
+
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"items":[{"id":"job_\u001b[2J","kind":"a\nb","state":"queued"}]}`))
+	}))
+	defer srv.Close()
+	got := run(t.Context(), nil, "", "jobs", "list", "--server", srv.URL)
+	if got.code != cli.ExitOK || strings.ContainsRune(got.stdout, 0x1b) || strings.Count(got.stdout, "\n") != 2 {
+		t.Errorf("got %+v, stdout %+q", got, got.stdout)
+	}
+}
+
+func TestWhatIsNoServerIsUnreachable(t *testing.T) {
+	t.Parallel()
+
+	srv := httptest.NewServer(http.NotFoundHandler())
+	defer srv.Close()
+	got := run(t.Context(), nil, "", "jobs", "get", "x", "--server", srv.URL)
+	if got.code != cli.ExitUnreachable || !strings.Contains(got.stderr, "is no onejob server") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestAnInterruptedCommandExitsWith130(t *testing.T) {
+	t.Parallel()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	}))
+	defer srv.Close()
+	if got := run(ctx, nil, "", "jobs", "get", "x", "--server", srv.URL); got.code != cli.ExitInterrupted {
+		t.Errorf("got %+v; want exit code %d", got, cli.ExitInterrupted)
+	}
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// writeConfig writes a configuration that needs no provider.
+func writeConfig(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "onejob.yaml")
+	text := "targets: {acme: {provider: http, request: {url: 'http://127.0.0.1:9/'}}}\n" +
+		"kinds: {k: {effect: none, targets: [acme]}}\nworkers: {drain: 1s}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestServeOnPostgreSQL(t *testing.T) {
+	t.Parallel()
+
+	url, listen := pgtest.URL(t), freePort(t)
+	env := map[string]string{"DATABASE_URL": url, "ONEJOB_LISTEN": listen, "ONEJOB_SECRET": "0123456789abcdef0123456789abcdef"}
+	path := writeConfig(t)
+
+	got := run(t.Context(), env, "", "serve", "--config", path)
+	if got.code != cli.ExitFailed || !strings.Contains(got.stderr, "onejob migrate up") {
+		t.Fatalf("on an empty schema: %+v; want a refusal that names the command", got)
+	}
+	if got = run(t.Context(), env, "", "migrate", "status"); got.code != cli.ExitFailed || !strings.Contains(got.stdout, "missing") {
+		t.Errorf("status of an empty schema: %+v", got)
+	}
+	serving, stop := context.WithCancel(t.Context())
+	defer stop()
+	served := make(chan outcome, 1)
+	go func() { served <- run(serving, env, "", "serve", "--config", path, "--migrate") }()
+	waitUntilReady(t, "http://"+listen, served)
+
+	if got = run(t.Context(), env, "", "migrate", "status"); got.code != cli.ExitOK {
+		t.Errorf("status of a migrated schema: %+v", got)
+	}
+	key := run(t.Context(), env, "", "keys", "create", "--owner", "shop")
+	if key.code != cli.ExitOK || !strings.HasPrefix(key.stdout, "oj_") {
+		t.Fatalf("keys create: %+v", key)
+	}
+	env["ONEJOB_API_KEY"] = strings.TrimSpace(key.stdout)
+	for _, want := range []string{"created", "replayed"} {
+		got = run(t.Context(), env, "{}", "submit", "k", "--key", "1", "--input", "-", "--server", listen)
+		if got.code != cli.ExitOK || !strings.Contains(got.stdout, want) {
+			t.Errorf("submit: %+v; want it %s", got, want)
+		}
+	}
+	got = run(t.Context(), env, "", "doctor", "--config", path)
+	if got.code != cli.ExitOK || got.stderr != "" {
+		t.Errorf("doctor: %+v; want silence", got)
+	}
+	stop()
+	if got = <-served; got.code != cli.ExitOK {
+		t.Errorf("serve: %+v; want exit code 0 after a signal", got)
+	}
+}
+
+func waitUntilReady(t *testing.T, server string, ended <-chan outcome) {
+	t.Helper()
+	for start := time.Now(); time.Since(start) < 30*time.Second; {
+		select {
+		case got := <-ended:
+			t.Fatalf("the server ended: %+v", got)
+		case <-time.After(20 * time.Millisecond):
+		}
+		if run(t.Context(), nil, "", "doctor", "--probe", "ready", "--server", server).code == cli.ExitOK {
+			return
+		}
+	}
+	t.Fatal("the server is not ready")
+}
+
+func TestServeTellsTheServiceManagerWhenItIsReady(t *testing.T) {
+	t.Parallel()
+
+	socket := filepath.Join(t.TempDir(), "n")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	serving, stop := context.WithCancel(t.Context())
+	defer stop()
+	env := map[string]string{"NOTIFY_SOCKET": socket, "ONEJOB_LISTEN": "127.0.0.1:0", "ONEJOB_STORE": "sqlite:" + filepath.Join(t.TempDir(), "x.db")}
+	path := writeConfig(t)
+	served := make(chan outcome, 1)
+	go func() { served <- run(serving, env, "", "serve", "--config", path) }()
+	buf := make([]byte, 100)
+	if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := conn.Read(buf); err != nil || string(buf[:n]) != "READY=1" {
+		t.Errorf("told %q, %v", buf[:n], err)
+	}
+	stop()
+	if got := <-served; got.code != cli.ExitOK {
+		t.Errorf("serve: %+v", got)
+	}
+}
