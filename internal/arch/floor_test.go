@@ -1,0 +1,158 @@
+package arch_test
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// floor says what the packages of one room may import. Rooms are folders from the
+// module's root, "." the root itself; "store/..." is store and all below it.
+type floor struct {
+	room string
+	may  []string // rooms of the house
+	// also are rooms that its tests may enter beside those, and its own.
+	also []string
+	// third are the modules of others that it may import; "*" is any. Tests may any.
+	third []string
+	// by are the only rooms that may import it. Nil: whoever may by its own floor.
+	by []string
+}
+
+// floors is the house, from the ground up. The first that fits counts.
+var floors = []floor{
+	{room: ".", third: []string{"github.com/go-json-experiment/json"}, also: []string{"store/memory"}},
+
+	// The garden imports nothing of the house, the workshops only what they test.
+	{room: "sim/..."},
+	{room: "fracture/..."},
+	{room: "store/storetest/...", may: []string{"."}},
+	{room: "provider/providertest/...", may: []string{"."}, also: []string{"sim"}},
+
+	// Wings see the root and never each other.
+	{room: "store/internal/...", may: []string{"."}, third: others},
+	{room: "store/memory/...", may: []string{"."}, also: []string{"store/storetest"}},
+	{room: "store/grouped/...", may: []string{"."}, third: others, also: []string{"store/storetest", "store/memory"}},
+	{room: "store/sqlite/...", may: []string{".", "store/sqlite/...", "store/internal/..."}, third: others, also: []string{"store/storetest"}},
+	{room: "store/postgres/...", may: []string{".", "store/postgres/...", "store/internal/..."}, third: others, also: []string{"store/storetest", "internal/pgtest"}},
+	{room: "provider/wire/...", may: []string{"."}, third: others, also: []string{"provider/providertest", "sim"}},
+	{room: "provider/all/...", may: []string{".", "provider/..."}},
+	{room: "provider/...", may: []string{".", "provider/wire/..."}, third: others, also: []string{"provider/providertest", "sim"}},
+
+	// The first floor, and its side rooms.
+	{room: "engine/...", may: []string{"."}, also: []string{"store/memory", "sim"}},
+	{room: "contract/...", may: []string{"."}, third: others, also: []string{"store/memory", "sim"}},
+	{room: "webhook/...", may: []string{"."}, third: others, also: []string{"store/memory", "sim"}},
+
+	// Doors get interfaces; they never see a store, an engine or a provider.
+	{room: "internal/apikey/...", may: []string{"."}, third: others, also: []string{"store/memory"}},
+	{room: "internal/telemetry/...", may: []string{"."}, third: others, also: []string{"store/memory"}},
+	{room: "internal/httpapi/...", may: []string{".", "internal/apikey", "internal/telemetry"}, third: others, also: []string{"store/memory", "store/sqlite", "engine"}},
+	{room: "internal/openaiapi/...", may: []string{".", "internal/apikey", "internal/telemetry"}, third: others, also: []string{"store/memory", "store/sqlite", "engine", "sim"}},
+	{room: "internal/console/...", may: []string{"."}, third: others, also: []string{"store/memory"}},
+
+	// The attic.
+	{room: "internal/config/...", may: []string{".", "provider/..."}, third: others, by: []string{"internal/cli/..."}},
+	{room: "internal/demo/...", may: []string{"sim"}, by: []string{"internal/cli/..."}},
+	{room: "internal/cli/...", may: []string{"..."}, third: others, by: []string{"cmd/..."}},
+	{room: "cmd/onejob", may: []string{"internal/cli"}},
+
+	// Measuring, trying and showing stand outside; nobody leans on them.
+	{room: "internal/pgtest/...", third: others},
+	{room: "internal/bench/...", may: []string{"..."}, third: others, by: []string{}},
+	{room: "internal/arch/...", by: []string{}},
+	{room: "examples/...", may: []string{".", "engine", "sim", "webhook", "store/...", "provider/..."}, by: []string{}},
+}
+
+// others is any module of others.
+var others = []string{"*"}
+
+func TestAnArrowOfTheFloorPlanGoesOnlyDownwards(t *testing.T) {
+	t.Parallel()
+	for _, s := range tree(t) {
+		f := floorOf(s.room)
+		if f == nil {
+			t.Errorf("%s: room %s is not on the floor plan; give it a floor", s.path, s.room)
+			continue
+		}
+		for _, imported := range s.imports() {
+			if why := f.refuses(s, imported); why != "" {
+				t.Errorf("%s: %s may not import %s: %s", s.path, s.room, imported, why)
+			}
+		}
+	}
+}
+
+func floorOf(room string) *floor {
+	i := slices.IndexFunc(floors, func(f floor) bool { return within(room, f.room) })
+	if i < 0 {
+		return nil
+	}
+	return &floors[i]
+}
+
+// within reports whether a room is the one named, or below it.
+func within(room, named string) bool {
+	if named == "..." {
+		return true
+	}
+	above, all := strings.CutSuffix(named, "/...")
+	return room == above || (all && strings.HasPrefix(room, above+"/"))
+}
+
+func withinAny(room string, named []string) bool {
+	return slices.ContainsFunc(named, func(n string) bool { return within(room, n) })
+}
+
+// refuses says why the file may not import a path; empty: it may.
+func (f *floor) refuses(s *source, imported string) string {
+	room, ofHouse := roomOf(imported)
+	switch {
+	case !ofHouse && (s.test || isStandard(imported) || f.knows(imported)):
+		return ""
+	case !ofHouse:
+		return "its floor has no such module of others"
+	case s.test && (room == s.room || room == "." || withinAny(room, f.also)):
+		return ""
+	case !withinAny(room, f.may):
+		return "it is on no floor below"
+	}
+	if target := floorOf(room); target != nil && target.by != nil && room != s.room && !withinAny(s.room, target.by) {
+		return "only " + strings.Join(target.by, ", ") + " may"
+	}
+	return ""
+}
+
+func (f *floor) knows(imported string) bool {
+	return slices.ContainsFunc(f.third, func(m string) bool {
+		return m == "*" || imported == m || strings.HasPrefix(imported, m+"/")
+	})
+}
+
+func roomOf(imported string) (room string, ofHouse bool) {
+	if imported == module {
+		return ".", true
+	}
+	return strings.CutPrefix(imported, module+"/")
+}
+
+func isStandard(imported string) bool {
+	first, _, _ := strings.Cut(imported, "/")
+	return !strings.Contains(first, ".")
+}
+
+// A package that is not meant to be tested with may not bring testing along.
+func TestOnlyWorkshopsImportTestingOutsideTests(t *testing.T) {
+	t.Parallel()
+	for _, s := range tree(t) {
+		if s.test || strings.HasSuffix(path.Base(s.room), "test") {
+			continue
+		}
+		for _, imported := range s.imports() {
+			if imported == "testing" || strings.HasPrefix(imported, "testing/") {
+				t.Errorf("%s imports %s outside a test", s.path, imported)
+			}
+		}
+	}
+}
