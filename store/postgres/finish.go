@@ -56,7 +56,8 @@ func jobOf(ref onejob.AttemptRef) onejob.JobRef { return onejob.JobRef{Part: ref
 // statement finds out whether it is there.
 type move struct {
 	ref   onejob.AttemptRef
-	token string // empty: a ruling, which swaps on the state alone
+	token string
+	ruled bool // a ruling, which holds no token and swaps on the state alone
 
 	from, fromRuled []onejob.AttemptState // the latter of one that was ruled
 	to              onejob.AttemptState   // empty: where it is
@@ -133,12 +134,12 @@ UPDATE attempts a
        usage            = coalesce(u.usage, a.usage)
   FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
               $10::text[], $11::boolean[], $12::text[], $13::text[], $14::text[], $15::timestamptz[], $16::text[],
-              $17::bytea[], $18::text[], $19::boolean[], $20::text[], $21::bigint[], $22::text[], $23::text[])
+              $17::bytea[], $18::text[], $19::boolean[], $20::text[], $21::bigint[], $22::text[], $23::text[], $24::boolean[])
        AS u (part, job_id, id, claim_token, sources, ruled_sources, target_state, outcome, phase,
              next, own_fault, error_code, error, evidence, retry_at, ruling,
-             result, result_type, result_lost, provider_id, cost_micros, currency, usage)
+             result, result_type, result_lost, provider_id, cost_micros, currency, usage, by_ruling)
  WHERE a.part = u.part AND a.job_id = u.job_id AND a.id = u.id
-   AND a.claim_token = coalesce(u.claim_token, a.claim_token)
+   AND (u.by_ruling OR a.claim_token = u.claim_token)
    AND (a.state = ANY (u.sources::text[]) OR (a.ruling IS NOT NULL AND a.state = ANY (u.ruled_sources::text[])))
 RETURNING ` + attemptColumns + withoutResult
 
@@ -148,7 +149,7 @@ func queueMoves(b *pgx.Batch, moves []move, moved *[]onejob.Attempt) {
 		column(moves, func(m move) int16 { return int16(m.ref.Part) }),
 		column(moves, func(m move) string { return m.ref.JobID }),
 		column(moves, func(m move) string { return m.ref.ID }),
-		text(func(m move) pgtype.Text { return optional(m.token) }),
+		column(moves, func(m move) string { return clean(m.token) }),
 		column(moves, func(m move) string { return arrayOf(m.from) }),
 		column(moves, func(m move) string { return arrayOf(m.fromRuled) }),
 		text(func(m move) pgtype.Text { return optional(m.to) }),
@@ -168,6 +169,7 @@ func queueMoves(b *pgx.Batch, moves []move, moved *[]onejob.Attempt) {
 		column(moves, func(m move) int64 { return m.cost }),
 		text(func(m move) pgtype.Text { return optional(m.currency) }),
 		text(func(m move) pgtype.Text { return present(string(m.usage), m.usage != nil) }),
+		column(moves, func(m move) bool { return m.ruled }),
 	).Query(func(rows pgx.Rows) error {
 		return forEach(rows, func(row pgx.Row) error {
 			a, err := scanAttempt(row)

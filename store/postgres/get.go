@@ -6,12 +6,31 @@ import (
 	"github.com/onejob-dev/onejob"
 )
 
-// JobGet implements [onejob.Store]: all jobs from one snapshot.
+// JobGet implements [onejob.Store]: all jobs from one snapshot. If one of them
+// cannot be read, each is read alone, and that one answers why.
 func (s *Store) JobGet(ctx context.Context, params []onejob.JobGetParams) ([]onejob.JobResult, error) {
 	results := make([]onejob.JobResult, len(params))
 	if len(params) == 0 {
 		return results, nil
 	}
+	err := s.get(ctx, params, results)
+	if err == nil || !ofRow(err) {
+		return results, onejob.Unavailable(err)
+	}
+	for i := range params {
+		err := s.get(ctx, params[i:i+1], results[i:i+1])
+		switch {
+		case err == nil:
+		case ofRow(err):
+			results[i] = onejob.JobResult{Err: rowError(err)}
+		default:
+			return nil, onejob.Unavailable(err)
+		}
+	}
+	return results, nil
+}
+
+func (s *Store) get(ctx context.Context, params []onejob.JobGetParams, results []onejob.JobResult) error {
 	var bare, full []onejob.JobRef
 	for _, p := range params {
 		ref, ok := refOf(p.ID)
@@ -31,7 +50,7 @@ func (s *Store) JobGet(ctx context.Context, params []onejob.JobGetParams) ([]one
 		return t.commit(ctx, b)
 	})
 	if err != nil {
-		return nil, onejob.Unavailable(err)
+		return err
 	}
 	for i, p := range params {
 		l := without
@@ -40,7 +59,7 @@ func (s *Store) JobGet(ctx context.Context, params []onejob.JobGetParams) ([]one
 		}
 		results[i].Job, results[i].Err = l.visible(p.ID, p.Owner)
 	}
-	return results, nil
+	return nil
 }
 
 // visible returns a job to who may see it: its owner, or everybody if owner is empty.

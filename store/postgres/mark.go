@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -78,6 +79,9 @@ func mark(ctx context.Context, t *txn, params []onejob.AttemptMarkParams, marked
 	).Query(func(rows pgx.Rows) error {
 		return forEach(rows, func(row pgx.Row) error {
 			a, err := scanAttempt(row)
+			if errors.As(err, new(spoiled)) {
+				return nil // committed with the rest, but not to be sent by who cannot read it
+			}
 			marked[a.ID] = a
 			return err
 		})

@@ -18,7 +18,7 @@ func TestStore(t *testing.T) {
 	t.Parallel()
 
 	storetest.Run(t, func(t *testing.T, handles int) storetest.Opened {
-		url := pgtest.URL(t)
+		url := schema(t)
 		o := storetest.Opened{}
 		for range handles {
 			o.Stores = append(o.Stores, open(t, url))
@@ -29,10 +29,21 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// open opens the schema of url, migrated, until the test ends.
+// schema returns the URL of a migrated schema. The SQL is applied as one text,
+// which is several times faster than migrating; TestMigrate does that.
+func schema(t *testing.T) string {
+	t.Helper()
+	url := pgtest.URL(t)
+	if err := execute(t, url, postgres.Print()); err != nil {
+		t.Fatal(err)
+	}
+	return url
+}
+
+// open opens the schema of url until the test ends.
 func open(t *testing.T, url string) *postgres.Store {
 	t.Helper()
-	s, err := postgres.Open(t.Context(), url, postgres.Options{Migrate: true})
+	s, err := postgres.Open(t.Context(), url, postgres.Options{MaxConns: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

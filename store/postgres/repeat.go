@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -146,14 +147,11 @@ func (in *intent) judge(job *onejob.Job) (onejob.JobCreateResult, *onejob.JobEve
 	if job != nil {
 		judged = job
 	}
-	if in.stored.token == in.Token && job != nil {
-		own := *job
-		return onejob.JobCreateResult{Job: &own}, nil
-	}
 	err := onejob.JudgeRepeat(judged, in.JobCreateParams)
-	switch {
+	switch own := *judged; {
+	case err == nil && in.Token != "" && in.Token == in.stored.token: // the creation itself
+		return onejob.JobCreateResult{Job: &own}, nil
 	case err == nil:
-		own := *judged
 		return onejob.JobCreateResult{Job: &own, Existed: true}, eventOf(judged, onejob.EventReplayed)
 	case job != nil && onejob.CodeOf(err) == onejob.CodeKeyConflict:
 		return onejob.JobCreateResult{Existed: true, Err: err}, eventOf(judged, onejob.EventConflicted)
@@ -209,6 +207,9 @@ func (in *intent) resume(b *pgx.Batch, answer *onejob.JobCreateResult) {
 	).Query(func(rows pgx.Rows) error {
 		return forEach(rows, func(row pgx.Row) error {
 			a, err := scanAttempt(row)
+			if errors.As(err, new(spoiled)) {
+				return nil // committed with the rest, but not to be sent by who cannot read it
+			}
 			if err != nil {
 				return err
 			}

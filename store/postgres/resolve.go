@@ -114,7 +114,7 @@ func moveByRuling(job *onejob.Job, a *onejob.Attempt, p *onejob.AttemptResolvePa
 	to, _ := onejob.AttemptUnknown.Next(event) // CheckResolve let only such outcomes through
 	success := event == onejob.EventAnswered
 	m := move{
-		ref:  onejob.AttemptRef{Part: a.Part, JobID: a.JobID, ID: a.ID},
+		ref: onejob.AttemptRef{Part: a.Part, JobID: a.JobID, ID: a.ID}, ruled: true,
 		from: []onejob.AttemptState{onejob.AttemptUnknown}, to: to,
 		outcome: p.Outcome, next: onejob.NextOfRuling(p.Outcome), failure: a.Error, retryAt: a.RetryAt,
 		ruling: &onejob.Ruling{

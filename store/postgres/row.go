@@ -48,12 +48,20 @@ func scanJob(row pgx.Row) (*onejob.Job, error) {
 	j.CompletedBy, j.SupersededBy = completedBy.String, replaced.String
 	j.Error = failureOf(code, text)
 	if err := json.Unmarshal([]byte(policy), &j.Policy); err != nil {
-		return nil, fmt.Errorf("policy of job %s: %w", j.ID, err)
+		return nil, unreadable(j.ID, "", fmt.Errorf("policy: %w", err))
 	}
 	if j.Blocked, err = fromJSON[onejob.Blocked](blocked); err != nil {
-		return nil, fmt.Errorf("blocked of job %s: %w", j.ID, err)
+		return nil, unreadable(j.ID, "", fmt.Errorf("blocked: %w", err))
 	}
 	return &j, nil
+}
+
+// unreadable is a row that something other than this program wrote: its own
+// fault, and not that of the rows beside it.
+func unreadable(jobID, attemptID string, err error) error {
+	return spoiled{&onejob.Error{
+		Code: onejob.CodeInternal, JobID: jobID, AttemptID: attemptID, Message: "the stored row cannot be read", Err: err,
+	}}
 }
 
 // What an attempt is read from: attempts a. Its result is read by who needs it.
@@ -101,7 +109,7 @@ func scanAttempt(row pgx.Row) (onejob.Attempt, error) {
 		a.Usage = json.RawMessage(usage.String)
 	}
 	if err := scanDocuments(&a, evidence, ruling, discarded); err != nil {
-		return a, fmt.Errorf("attempt %s: %w", a.ID, err)
+		return a, unreadable(a.JobID, a.ID, err)
 	}
 	return a, nil
 }
