@@ -22,8 +22,12 @@ func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (
 			return err
 		}
 		for _, d := range due {
-			// A row that fails alone is left for the next claim.
-			if _, err := x.row(func() error { return x.claim(d.ref, p.StartParams, &result) }); err != nil {
+			refused, err := x.row(func() error { return x.claim(d.ref, p.StartParams, &result) })
+			if err == nil && refused != nil {
+				s.log.Error("claim a job; it is set aside for a while", "job_id", d.ref.ID, "error", refused)
+				err = x.setAside(d.ref)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -57,6 +61,17 @@ func (x *tx) claim(ref onejob.JobRef, p onejob.StartParams, result *onejob.Attem
 	}
 	result.Claimed = append(result.Claimed, *claimed)
 	return nil
+}
+
+// asideFor is how long a job that could not be claimed makes room for others.
+const asideFor = time.Minute
+
+// setAside puts off a job whose rows cannot be read, or are refused when written.
+// At the head of the queue it would keep all others from their turn.
+func (x *tx) setAside(ref onejob.JobRef) error {
+	_, err := x.exec(`UPDATE job_states SET run_after = ? WHERE part = ? AND job_id = ? AND state = 'queued'`,
+		x.now.Add(asideFor), int(ref.Part), ref.ID)
+	return err
 }
 
 // dueJob is one queued job in the order of claims.

@@ -62,7 +62,7 @@ func (x *tx) expire(ref onejob.AttemptRef) (over bool, err error) {
 			next        = CASE state WHEN 'starting' THEN 'again'        ELSE next      END,
 			own_fault   = CASE state WHEN 'starting' THEN 1              ELSE own_fault END,
 			finished_at = CASE state WHEN 'starting' THEN ?                             END,
-			evidence    = json_set(evidence, '$.error', 'the lease of worker ' || worker ||
+			evidence    = json_set(CASE WHEN json_valid(evidence) THEN evidence ELSE '{}' END, '$.error', 'the lease of worker ' || worker ||
 				CASE state WHEN 'starting' THEN ' ended before anything was sent' ELSE ' ended without word' END)
 		WHERE part = ? AND id = ? AND job_id = ? AND lease_expires_at <= ? AND `+sources(onejob.EventLeaseOver),
 		x.now, int(ref.Part), ref.ID, ref.JobID, x.now)

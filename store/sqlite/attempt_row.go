@@ -49,10 +49,10 @@ func scanAttempt(r *row, a *onejob.Attempt) error {
 			return err
 		}
 	}
-	if evidence == noEvidence {
-		return nil
+	if evidence != noEvidence && decode(evidence, &a.Evidence) != nil {
+		a.Evidence = onejob.Evidence{Error: "the stored evidence cannot be read"} // nothing depends on it
 	}
-	return decode(evidence, &a.Evidence)
+	return nil
 }
 
 // noEvidence is how an attempt starts out.

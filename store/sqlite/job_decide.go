@@ -45,16 +45,9 @@ func (s *Store) freed(ctx context.Context, limit int) (refs []onejob.JobRef, err
 			return err
 		}
 		for _, j := range blocked {
-			if len(refs) >= limit {
-				return nil
+			if len(refs) < limit && !stays(x, &j.Job) {
+				refs = append(refs, onejob.JobRef{Part: j.Part, ID: j.ID})
 			}
-			if j.Attempts, err = x.attemptsOf(&j.Job); err != nil {
-				return err
-			}
-			if stays(x, &j.Job) {
-				continue
-			}
-			refs = append(refs, onejob.JobRef{Part: j.Part, ID: j.ID})
 		}
 		return nil
 	})
@@ -62,18 +55,31 @@ func (s *Store) freed(ctx context.Context, limit int) (refs []onejob.JobRef, err
 }
 
 // blocked reads the blocked jobs that something other than news of an attempt, or
-// a person, can free.
+// a person, can free, those blocked longest first. What cannot be read stays.
 func (x *tx) blocked() (jobs []*storedJob, err error) {
-	err = x.query(`SELECT`+jobColumns+` FROM job_states s JOIN jobs j ON j.part = s.part AND j.id = s.job_id
-		WHERE s.state = 'blocked' AND s.blocked_reason NOT IN ('attempt_unknown', 'parked', 'needs_operator')`, func(r *row) error {
-		j := new(storedJob)
-		jobs = append(jobs, j)
-		return scanJob(r, j)
+	var refs []onejob.JobRef
+	err = x.query(`
+		SELECT part, job_id FROM job_states
+		WHERE state = 'blocked' AND blocked_reason NOT IN ('attempt_unknown', 'parked', 'needs_operator')`, func(r *row) error {
+		refs = append(refs, onejob.JobRef{Part: uint8(r.Int64()), ID: r.String()})
+		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	for _, ref := range refs {
+		j, err := x.job(`WHERE j.part = ? AND j.id = ?`, int(ref.Part), ref.ID)
+		if err != nil && !concernsRow(err) {
+			return nil, err
+		}
+		if err == nil && j != nil && j.Blocked != nil {
+			jobs = append(jobs, j)
+		}
+	}
 	slices.SortFunc(jobs, func(a, b *storedJob) int {
 		return cmp.Or(a.Blocked.Since.Compare(b.Blocked.Since), a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
-	return jobs, err
+	return jobs, nil
 }
 
 func stays(x *tx, j *onejob.Job) bool {

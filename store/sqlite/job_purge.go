@@ -73,7 +73,8 @@ func (x *tx) purge(ref onejob.JobRef, before time.Time) (purged bool, err error)
 		return false, err
 	}
 	for _, statement := range []string{
-		`UPDATE attempts SET result = NULL, result_type = NULL, usage = NULL, evidence = json_remove(evidence, '$.excerpt') WHERE part = ? AND job_id = ?`,
+		`UPDATE attempts SET result = NULL, result_type = NULL, usage = NULL,
+			evidence = CASE WHEN json_valid(evidence) THEN json_remove(evidence, '$.excerpt') ELSE '{}' END WHERE part = ? AND job_id = ?`,
 		`UPDATE job_states SET purged = 1, revision = revision + 1 WHERE part = ? AND job_id = ?`,
 	} {
 		if _, err := x.exec(statement, int(ref.Part), ref.ID); err != nil {

@@ -75,9 +75,11 @@ func failureColumns(f *onejob.Failure) (code, message any) {
 	return f.Code, f.Message
 }
 
+// decode fails for a row that something else than this program wrote: that row's
+// own error, which stops no other.
 func decode(text string, into any) error {
 	if err := json.Unmarshal([]byte(text), into); err != nil {
-		return fmt.Errorf("decode %T: %w", into, err)
+		return &onejob.Error{Code: onejob.CodeInternal, Message: "a stored record cannot be read", Err: fmt.Errorf("decode %T: %w", into, err)}
 	}
 	return nil
 }

@@ -30,6 +30,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -101,6 +102,9 @@ type Store struct {
 	clock   *clock
 	writer  *writer
 	readers *sqlitex.Pool
+
+	closing sync.Once
+	closed  error // what Close answers
 }
 
 var (
@@ -165,16 +169,20 @@ func (s *Store) open(ctx context.Context, o Options) (err error) {
 	return s.read(ctx, func(*tx) error { return nil }) // one reader is proven now
 }
 
-// Close waits for what is under way and closes the file.
+// Close waits for what is under way and closes the file. It is safe to repeat;
+// every other call fails from then on.
 func (s *Store) Close() error {
-	var errs []error
-	if s.writer != nil {
-		errs = append(errs, s.writer.close())
-	}
-	if s.readers != nil {
-		errs = append(errs, s.readers.Close())
-	}
-	return errors.Join(errs...)
+	s.closing.Do(func() {
+		var errs []error
+		if s.writer != nil {
+			errs = append(errs, s.writer.close())
+		}
+		if s.readers != nil {
+			errs = append(errs, s.readers.Close())
+		}
+		s.closed = errors.Join(errs...)
+	})
+	return s.closed
 }
 
 // Check reports whether the store can be written to, its schema is this

@@ -58,10 +58,7 @@ func (x *tx) countUnknown(stats *onejob.Stats) error {
 		target, id, since := r.String(), r.String(), r.Time()
 		if text, isBlocked := r.Text(); isBlocked {
 			var b onejob.Blocked
-			if err := decode(text, &b); err != nil {
-				return err
-			}
-			if b.AttemptID == id {
+			if decode(text, &b) == nil && b.AttemptID == id {
 				since = b.Since
 			}
 		}
