@@ -26,16 +26,3 @@ func getIndexDoc() operation {
 		answers: []answer{{status: 200, says: "Where to go on", body: Index{}}},
 	}
 }
-
-// getMetrics serves GET /metrics.
-func (a *api) getMetrics(w http.ResponseWriter, r *http.Request) error {
-	a.opts.Metrics.ServeHTTP(w, r)
-	return nil
-}
-
-func getMetricsDoc() operation {
-	return operation{
-		id: "getMetrics", summary: "Metrics, for Prometheus",
-		answers: []answer{{status: 200, says: "The metrics of this process", contentType: "text/plain"}},
-	}
-}

@@ -43,7 +43,7 @@ type Options struct {
 	// Zero means 4,096.
 	MaxHolding int
 
-	// Metrics answers /metrics. Nil: there is no such route.
+	// Metrics answers /metrics. Nil: it is not found.
 	Metrics http.Handler
 	// Observer counts. Nil: nobody does.
 	Observer Observer

@@ -34,7 +34,7 @@ func (a *api) routes() []route {
 		submitter = onejob.RoleSubmitter
 		operator  = onejob.RoleOperator
 	)
-	routes := []route{
+	return []route{
 		{"POST /v1/jobs", submitter, a.submitJob, submitJobDoc()},
 		{"POST /v1/jobs:batch", submitter, a.submitBatch, submitBatchDoc()},
 		{"GET /v1/jobs", viewer, a.listJobs, listJobsDoc()},
@@ -54,13 +54,10 @@ func (a *api) routes() []route {
 		{"GET /openapi.json", viewer, a.getOpenAPI, getOpenAPIDoc()},
 		{"GET /docs", viewer, a.getDocs, getDocsDoc()},
 		{"GET /{$}", viewer, a.getIndex, getIndexDoc()},
+		{"GET /metrics", viewer, a.getMetrics, getMetricsDoc()},
 		{"GET /healthz", viewer, a.getLive, getHealthDoc()},
 
 		{"GET /livez", "", a.getLive, getLiveDoc()},
 		{"GET /readyz", "", a.getReady, getReadyDoc()},
 	}
-	if a.opts.Metrics != nil {
-		routes = append(routes, route{"GET /metrics", viewer, a.getMetrics, getMetricsDoc()})
-	}
-	return routes
 }

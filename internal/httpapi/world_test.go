@@ -136,7 +136,10 @@ type answer struct {
 
 func (w *world) do(q request) answer {
 	w.t.Helper()
-	return w.serve(q.http(w.t.Context()))
+	// A stream that should not have begun ends here.
+	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
+	defer cancel()
+	return w.serve(q.http(ctx))
 }
 
 // object reads the answer as a JSON object.
