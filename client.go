@@ -92,34 +92,49 @@ func (c *Client) SubmitBatch(ctx context.Context, params []SubmitParams) []Submi
 }
 
 // create asks twice when the store does not confirm: the token tells whether the
-// first time was committed after all.
+// first time was committed after all. It does not ask for a start again.
 func (c *Client) create(ctx context.Context, rows []JobCreateParams) ([]JobCreateResult, error) {
 	created, err := c.store.JobCreate(ctx, rows)
 	if err == nil || ctx.Err() != nil {
 		return created, err
 	}
-	for i := range rows { // a start that was committed is in doubt now; do not ask for it again
-		if rows[i].Start != nil {
-			rows[i].Start = nil
-			c.opts.Starter.Release()
-		}
+	again := slices.Clone(rows)
+	for i := range again {
+		again[i].Start = nil
 	}
-	return c.store.JobCreate(ctx, rows)
+	return c.store.JobCreate(ctx, again)
 }
 
 // begin hands a job that was just created to whoever tries it.
 func (c *Client) begin(row *JobCreateParams, r *JobCreateResult) {
-	switch {
-	case r.Started != nil:
-		r.Started.Since = row.Start.Since
-		c.opts.Starter.Dispatch(*r.Started)
-		return
-	case row.Start != nil:
+	if row.Start != nil {
+		started := startedBy(row, r)
+		if started != nil {
+			started.Since = row.Start.Since
+			c.opts.Starter.Dispatch(*started)
+			return
+		}
 		c.opts.Starter.Release()
 	}
 	if r.Err == nil && !r.Existed {
 		c.opts.Signals.WorkReady()
 	}
+}
+
+// startedBy finds the attempt that was started in the commit of its job. When the
+// acknowledgement of that commit was lost, the job shows it: nobody else can have
+// sent it, so it is ours to send.
+func startedBy(row *JobCreateParams, r *JobCreateResult) *Claimed {
+	if r.Started != nil || r.Err != nil || r.Existed || len(r.Job.Attempts) != 1 {
+		return r.Started
+	}
+	a := r.Job.Attempts[0]
+	if a.State != AttemptRunning || a.Worker != row.Start.Worker {
+		return nil
+	}
+	job := *r.Job
+	job.Input, job.Metadata = row.Input, row.Metadata
+	return &Claimed{Job: &job, Attempt: a}
 }
 
 // batch is what of a caller's batch reaches the store, and which of its results

@@ -246,9 +246,10 @@ func NextOfRuling(o Outcome) Next {
 }
 
 // IncidentOf says whether a success that found the slot taken, or the job closed,
-// may have had its effect twice. ruled says that the attempt had been ruled
-// otherwise; winner is empty when the job had closed without one. Losers of a
-// declared race are no incident.
+// may have had its effect twice. ruled says that one of the two, the loser or the
+// winner, had been ruled failed or cancelled: a ruling that was wrong let the other
+// start. winner is empty when the job had closed without one. Losers of a declared
+// race are no incident.
 func IncidentOf(ruled bool, winner string) EventKind {
 	switch {
 	case winner == "":

@@ -126,8 +126,7 @@ func TestEverySlotOfABatchIsUsedOrGivenBack(t *testing.T) {
 	}{
 		{"ARepeatAndAConflictGiveBack", 9, nil, 2},
 		{"AShortageIsNoHarm", 1, nil, 1},
-		// The attempt that was committed unseen is in doubt: it is not dispatched.
-		{"ALostAcknowledgementGivesBack", 9, losing(1), 0},
+		{"ALostAcknowledgementIsStillOurStart", 9, losing(1), 2},
 		{"AnUnavailableStoreGivesBack", 9, losing(2), 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -152,13 +151,17 @@ func TestEverySlotOfABatchIsUsedOrGivenBack(t *testing.T) {
 	})
 }
 
-func TestAnAttemptThatWasStartedUnseenIsNeverSent(t *testing.T) {
+func TestAnAttemptWhoseStartWasCommittedUnseenIsSentOnce(t *testing.T) {
 	t.Parallel()
 	s := &slots{free: 1}
 	w := newWorld(t, starting(s), losing(1))
-	job, existed := w.submit(drawing(`1`))
+	job, existed := w.submit(drawing(`{"prompt":"a dog"}`))
 	if existed || job.State != onejob.JobRunning {
 		t.Errorf("the job is %s, existed %t; want our own, running", job.State, existed)
 	}
-	s.check(t, 0)
+	s.check(t, 1)
+	c := s.dispatched[0]
+	if c.Attempt.ClaimToken == "" || string(c.Job.Input) != `{"prompt":"a dog"}` || !c.Since.Equal(since) {
+		t.Errorf("dispatched with token %q, input %s, since %s; want the claim's token, the input, since %s", c.Attempt.ClaimToken, c.Job.Input, c.Since, since)
+	}
 }
