@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -150,15 +151,24 @@ func TestExitCodesFollowTheProblem(t *testing.T) {
 func TestAChangeIsNotRepeatedWithoutAKey(t *testing.T) {
 	t.Parallel()
 
-	requests := 0
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		requests++
-		says(w, 503, "store-unavailable", true)
-	}))
-	defer srv.Close()
-	got := run(t.Context(), nil, "", "jobs", "cancel", "job_1", "--server", srv.URL)
-	if got.code != cli.ExitUnreachable || requests != 1 {
-		t.Errorf("exit code %d after %d requests; want %d after 1", got.code, requests, cli.ExitUnreachable)
+	for name, answer := range map[string]func(w http.ResponseWriter){
+		"ToldToRetry":   func(w http.ResponseWriter) { says(w, 503, "store-unavailable", true) },
+		"ConnectionCut": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var requests atomic.Int32
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				requests.Add(1)
+				answer(w)
+			}))
+			defer srv.Close()
+			got := run(t.Context(), nil, "", "jobs", "cancel", "job_1", "--server", srv.URL)
+			if got.code != cli.ExitUnreachable || requests.Load() != 1 {
+				t.Errorf("exit code %d after %d requests; want %d after 1", got.code, requests.Load(), cli.ExitUnreachable)
+			}
+		})
 	}
 }
 

@@ -339,7 +339,7 @@ kinds: {k: {effect: none, targets: [a, b]}}
 		if err := c.Print(&out); err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(out.String(), canary) || !strings.Contains(out.String(), "${env:SECRET}") {
+		if strings.Contains(out.String(), canary) || !strings.Contains(out.String(), "${env:SECRET}") || !strings.Contains(out.String(), `X-Literal: "[redacted]"`) {
 			t.Errorf("printed:\n%s", out.String())
 		}
 	})
