@@ -176,6 +176,52 @@ func TestGivingUpInTheMiddleOfTheBodySendsNoMoreOfIt(t *testing.T) {
 	}
 }
 
+// slowWriter is a connection whose kernel takes what is written only when the
+// writer has been told to stop.
+type slowWriter struct {
+	net.Conn
+	began   chan struct{}
+	stopped chan struct{}
+	stop    sync.Once
+}
+
+func (w *slowWriter) Write(p []byte) (int, error) {
+	close(w.began)
+	<-w.stopped
+	return len(p), nil
+}
+
+func (w *slowWriter) SetWriteDeadline(at time.Time) error {
+	if !at.IsZero() && at.Before(time.Now()) {
+		w.stop.Do(func() { close(w.stopped) })
+	}
+	return nil
+}
+
+// net/http waits for its writer, too, when a round trip fails, but does not
+// promise to.
+func TestSealingWaitsForTheWriteUnderWay(t *testing.T) {
+	t.Parallel()
+	request := "POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}"
+	w := &slowWriter{began: make(chan struct{}), stopped: make(chan struct{})}
+	written, write, seal := wire.Sealed(w, int64(len("{}")))
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		if _, err := write([]byte(request)); err != nil {
+			t.Errorf("the write under way: %v", err)
+		}
+	})
+	<-w.began
+	seal()
+	if got := written(); got != int64(len(request)) {
+		t.Errorf("sealed at %d bytes while %d were being written", got, len(request))
+	}
+	writing.Wait()
+	if n, err := write([]byte("more")); n != 0 || err == nil {
+		t.Errorf("a write after the seal wrote %d bytes, error %v; want none and an error", n, err)
+	}
+}
+
 // deadWriter is a connection that dies when a second request is written to it.
 type deadWriter struct {
 	net.Conn
