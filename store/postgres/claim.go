@@ -11,21 +11,40 @@ import (
 	"github.com/onejob-dev/onejob"
 )
 
+// The priorities that are queued, highest first, one look into the index each: so
+// neither those that are not due nor lower ones are walked over.
+const sqlLevels = `
+WITH RECURSIVE level AS (
+    (SELECT priority FROM job_states WHERE state = 'queued' ORDER BY priority DESC LIMIT 1)
+    UNION ALL
+    SELECT (SELECT s.priority FROM job_states s WHERE s.state = 'queued' AND s.priority < l.priority ORDER BY s.priority DESC LIMIT 1)
+      FROM level l WHERE l.priority IS NOT NULL
+)`
+
 // Rows that another claimer holds are passed over. The CTE is materialised so
 // that the limit is applied once; as a subquery it is run again, and claims more.
-const sqlJobsDue = `
-WITH c AS MATERIALIZED (
-    SELECT part, job_id FROM job_states
-     WHERE state = 'queued' AND run_after <= onejob_now() AND next_target = ANY($1::text[])
-     ORDER BY priority DESC, run_after
+const sqlJobsDue = sqlLevels + `, c AS MATERIALIZED (
+    SELECT due.part, due.job_id
+      FROM level l CROSS JOIN LATERAL (
+           SELECT s.part, s.job_id FROM job_states s
+            WHERE s.state = 'queued' AND s.priority = l.priority
+              AND s.run_after <= onejob_now() AND s.next_target = ANY($1::text[])
+            ORDER BY s.run_after
+            LIMIT $2
+              FOR UPDATE SKIP LOCKED
+      ) due
      LIMIT $2
-       FOR UPDATE SKIP LOCKED
 )
 SELECT part, job_id FROM c`
 
 // NULL: nothing is queued for these targets.
-const sqlNextDue = `
-SELECT min(run_after) FROM job_states WHERE state = 'queued' AND next_target = ANY($1::text[])`
+const sqlNextDue = sqlLevels + `
+SELECT min(next.run_after)
+  FROM level l CROSS JOIN LATERAL (
+       SELECT s.run_after FROM job_states s
+        WHERE s.state = 'queued' AND s.priority = l.priority AND s.next_target = ANY($1::text[])
+        ORDER BY s.run_after LIMIT 1
+  ) next`
 
 // AttemptClaim implements [onejob.Store].
 func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (onejob.AttemptClaimResult, error) {

@@ -14,7 +14,7 @@ import (
 )
 
 // intent is a new intent under key.
-func intent(t *testing.T, key string) onejob.JobCreateParams {
+func intent(t testing.TB, key string) onejob.JobCreateParams {
 	t.Helper()
 	policy, err := onejob.Policy{Effect: onejob.EffectExternal, Targets: []string{"a"}}.WithDefaults()
 	if err != nil {

@@ -31,7 +31,7 @@ func TestStore(t *testing.T) {
 
 // schema returns the URL of a migrated schema. The SQL is applied as one text,
 // which is several times faster than migrating; TestMigrate does that.
-func schema(t *testing.T) string {
+func schema(t testing.TB) string {
 	t.Helper()
 	url := pgtest.URL(t)
 	if err := execute(t, url, postgres.Print()); err != nil {
@@ -41,7 +41,7 @@ func schema(t *testing.T) string {
 }
 
 // open opens the schema of url until the test ends.
-func open(t *testing.T, url string) *postgres.Store {
+func open(t testing.TB, url string) *postgres.Store {
 	t.Helper()
 	s, err := postgres.Open(t.Context(), url, postgres.Options{MaxConns: 4})
 	if err != nil {
@@ -52,7 +52,7 @@ func open(t *testing.T, url string) *postgres.Store {
 }
 
 // execute runs one statement around the store.
-func execute(t *testing.T, url, sql string, args ...any) error {
+func execute(t testing.TB, url, sql string, args ...any) error {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
 	if err != nil {
