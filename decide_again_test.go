@@ -149,6 +149,16 @@ func TestFaultsOfOurOwn(t *testing.T) {
 		{name: "CostNoBudgetOfTheTarget", job: openJob(t, func(p *onejob.Policy) { p.MaxAttempts, p.PerTarget = 1, 1 }), attempts: losses(20), want: start("a")},
 		{name: "HaveABudgetOfTheirOwn", job: openJob(t), attempts: losses(onejob.MaxOwnFaults + 1), want: block(onejob.BlockNeedsOperator, "")},
 		{name: "BeforeAnUnblockNoLongerCount", job: with(openJob(t), freed), attempts: later(losses(onejob.MaxOwnFaults + 1)), want: start("a")},
+		{
+			name: "AreNoneOnceTheProviderDidTheWork", job: openJob(t, external),
+			attempts: tries(failedOn("a", onejob.OutcomeExecutedFailed, onejob.NextAgain, ours)),
+			want:     block(onejob.BlockFailoverUnproven, "att_1"),
+		},
+		{
+			name: "ThatTheProviderDidCountInItsBudget", job: openJob(t, func(p *onejob.Policy) { p.MaxAttempts = 1 }),
+			attempts: tries(failedOn("a", onejob.OutcomeExecutedFailed, onejob.NextAgain, ours)),
+			want:     failure(onejob.FailureExecutedFailed),
+		},
 		{name: "AParkedJobStaysParked", job: with(openJob(t), parked), want: block(onejob.BlockParked, "")},
 		{name: "NobodyCanAskForAnAttemptOfAParkedJob", job: with(openJob(t), parked), ask: onejob.Ask{Now: true}, want: block(onejob.BlockParked, "")},
 	}
