@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -24,6 +25,7 @@ const (
 	defaultServer  = "http://127.0.0.1:4545"
 	maxAnswerBytes = 64 << 20
 	dialTimeout    = 10 * time.Second
+	answerTimeout  = 90 * time.Second // a server holds a request for up to 60
 
 	// How often a request that may be repeated is sent.
 	maxSends     = 5
@@ -55,7 +57,11 @@ func newAPIClient(env Env, c *cli.Command) (*apiClient, error) {
 	if err != nil || server.Host == "" || (server.Scheme != "http" && server.Scheme != "https") {
 		return nil, usage(c, "%q is not the URL of a server, as in %s", address, defaultServer)
 	}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: 90 * time.Second}
+	transport := &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		ResponseHeaderTimeout: answerTimeout,
+	}
 	return &apiClient{
 		env: env, server: server, key: onejob.Secret(env.Getenv("ONEJOB_API_KEY")),
 		http: &http.Client{

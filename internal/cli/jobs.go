@@ -53,7 +53,7 @@ func printJob(env Env, c *cli.Command, raw json.RawMessage) error {
 	return job.pairs().print(env, c, raw)
 }
 
-// listFlags are the filters of a list of jobs, by the names of the API.
+// listFilters are the filters of a list of jobs, by the names of the API.
 var listFilters = []struct{ flag, usage string }{
 	{"state", "queued, running, blocked, succeeded, failed or cancelled"},
 	{"kind", "of this kind"},

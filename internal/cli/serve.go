@@ -18,9 +18,10 @@ func serveCommand(env Env) *cli.Command {
 		Description: `Any number of equal servers may share one PostgreSQL. A SQLite store migrates
 itself; an outdated PostgreSQL schema is refused unless --migrate is given.
 
-SIGTERM and SIGINT stop it: it is no longer ready, takes nothing new, and waits
-up to workers.drain for attempts under way. A second signal ends it at once;
-attempts that were cut off are unknown, never run again by themselves.`,
+SIGTERM and SIGINT stop it: it is no longer ready, takes no new job, and answers
+on while it waits up to workers.drain for attempts under way. A second signal
+ends it at once; attempts that were cut off are unknown, never run again by
+themselves.`,
 		Flags: append(serveFlags(),
 			&cli.BoolFlag{Name: "migrate", Usage: "bring a PostgreSQL schema up to date first"},
 			&cli.BoolFlag{Name: "dev", Usage: "the same as onejob dev"},

@@ -124,13 +124,14 @@ func (s *server) url() string {
 	return "http://" + net.JoinHostPort(host, port)
 }
 
-// shutdownGrace is how long requests under way may take to end, beside the
+// shutdownGrace is how long requests under way may take to end, after the
 // engine's own drain.
 const shutdownGrace = 15 * time.Second
 
-// serve serves until ctx ends, then drains: it is no longer ready, takes no new
-// connection, and waits for attempts under way as long as workers.drain says.
-// What is left is unknown, not failed. It closes everything.
+// serve serves until ctx ends, then drains. It says at once that it is no longer
+// ready and takes no new job, but goes on answering while attempts under way end,
+// as long as workers.drain says; what is left then is unknown, not failed. It
+// closes everything.
 func (s *server) serve(ctx context.Context) error {
 	working, stopWorking := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWorking()
@@ -147,17 +148,22 @@ func (s *server) serve(ctx context.Context) error {
 	}
 	s.draining.Store(true)
 	stopWorking()
-	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
-	defer cancel()
-	if err := s.http.Shutdown(shutdown); err != nil {
-		s.log.Warn("requests were cut off", "error", err)
-		_ = s.http.Close()
-	}
-	err := errors.Join(failed, <-worked, s.close())
+	err := errors.Join(failed, <-worked, s.stopAnswering(ctx), s.close())
 	if err == nil {
 		s.log.Info("stopped")
 	}
 	return err
+}
+
+// stopAnswering ends the HTTP server. Requests that take too long are cut off.
+func (s *server) stopAnswering(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
+	defer cancel()
+	if err := s.http.Shutdown(ctx); err != nil {
+		s.log.Warn("requests were cut off", "error", err)
+		return s.http.Close()
+	}
+	return nil
 }
 
 // close lets go of what is open. It may be called on a half-made server.
