@@ -1,0 +1,71 @@
+package main
+
+// mutations are the guards that must hold, each taken away on every store that
+// has it.
+var mutations = []mutation{
+	{
+		name:  "slot taken twice, SQLite",
+		edits: []edit{{"store/sqlite/slot.go", "AND completed_by IS NULL ", ""}},
+		tests: []string{"./store/sqlite"},
+	},
+	{
+		name:  "slot taken twice, PostgreSQL",
+		edits: []edit{{"store/postgres/slot.go", "AND s.completed_by IS NULL ", ""}},
+		tests: []string{"./store/postgres"},
+	},
+	{
+		name:  "no key constraint, SQLite",
+		edits: []edit{{"store/sqlite/migration/00001_tables.sql", "UNIQUE (part, owner, key_hash)", "CHECK (true)"}},
+		tests: []string{"./store/sqlite"},
+	},
+	{
+		name:  "no in-doubt index, SQLite",
+		edits: []edit{{"store/sqlite/migration/00001_tables.sql", "CREATE UNIQUE INDEX attempts_in_doubt", "CREATE INDEX attempts_in_doubt"}},
+		tests: []string{"./store/sqlite"},
+	},
+	{
+		name:  "no in-doubt index, PostgreSQL",
+		edits: []edit{{"store/postgres/migration/00001_tables.sql", "CREATE UNIQUE INDEX attempts_in_doubt", "CREATE INDEX attempts_in_doubt"}},
+		tests: []string{"./store/postgres"},
+	},
+	{
+		name:  "blind sweep, SQLite",
+		edits: []edit{{"store/sqlite/attempt_expire.go", "AND lease_expires_at <= ? AND `+sources", "AND ? IS NOT NULL AND `+sources"}},
+		tests: []string{"./store/sqlite"},
+	},
+	{
+		name:  "blind sweep, PostgreSQL",
+		edits: []edit{{"store/postgres/expire.go", "AND a.state IN ('starting', 'running') AND a.lease_expires_at <= onejob_now()", ""}},
+		tests: []string{"./store/postgres"},
+	},
+	{
+		name:  "timeout as failed",
+		edits: []edit{{"engine/try.go", "Outcome: onejob.OutcomeUnknown, Phase: phase,", "Outcome: onejob.OutcomeNotExecuted, Next: onejob.NextAgain, Phase: phase,"}},
+		tests: []string{"./engine"},
+	},
+	{
+		name:  "no mark before the wire",
+		edits: []edit{{"engine/try.go", "if t.Attempt.State == onejob.AttemptRunning {", "if true {"}},
+		tests: []string{"./engine"},
+	},
+	{
+		name:  "an error proves failure",
+		edits: []edit{{"engine/settle.go", "p := onejob.AttemptFinishParams{Outcome: onejob.OutcomeUnknown, Phase: onejob.PhaseSent}", "p := onejob.AttemptFinishParams{Outcome: onejob.OutcomeNotExecuted, Phase: onejob.PhaseSent}"}},
+		tests: []string{"./engine"},
+	},
+	{
+		name:  "a start beside doubt",
+		edits: []edit{{"decide.go", "case AttemptUnknown:\n\t\t\tunknown = a", "case AttemptUnknown:"}},
+		tests: []string{"."},
+	},
+	{
+		name:  "no quarantine",
+		edits: []edit{{"judge.go", "if now.Before(end) {", "if false {"}},
+		tests: []string{"."},
+	},
+	{
+		name:  "request replayed by the transport",
+		edits: []edit{{"provider/wire/exchange.go", "req.GetBody = nil", "_ = req.GetBody"}},
+		tests: []string{"./provider/wire"},
+	},
+}
