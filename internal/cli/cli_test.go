@@ -231,4 +231,3 @@ func TestAnInterruptedCommandExitsWith130(t *testing.T) {
 		t.Errorf("got %+v; want exit code %d", got, cli.ExitInterrupted)
 	}
 }
-

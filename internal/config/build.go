@@ -116,7 +116,7 @@ func (t *HTTPTarget) options() httpcall.Options {
 		IdempotencyHeader: t.IdempotencyHeader, ResultType: t.ResultType,
 		Cost: t.Cost, Currency: t.Currency, Usage: t.Usage,
 		MaxResponseBytes: t.MaxResponseBytes, DialTimeout: time.Duration(t.DialTimeout),
-		StreamsBody: t.StreamsBody, HTTP2: t.HTTP2, Outcomes: rulesOf(t.Outcomes),
+		StreamsBody: t.StreamsBody, Outcomes: rulesOf(t.Outcomes),
 	}
 	for name, value := range t.Request.Headers {
 		if hidesValue(name, value) {

@@ -23,7 +23,6 @@ type HTTPTarget struct {
 	DialTimeout       Duration      `yaml:"dial_timeout" min:"1ms" max:"5m" doc:"Bounds the making of a connection. Absent: the provider's own bound."`
 	ResultType        string        `yaml:"result_type" default:"application/json" doc:"The media type that a success must have; */* takes anything."`
 	StreamsBody       bool          `yaml:"streams_body" default:"false" doc:"The endpoint acts on a body before its end, so that one cut short proves nothing."`
-	HTTP2             bool          `yaml:"http2" default:"false" doc:"Offer HTTP/2, at the price of a connection a request."`
 	Outcomes          []OutcomeRule `yaml:"outcomes" doc:"What certain answers prove, ahead of the usual table. The first that fits counts."`
 	Cost              string        `yaml:"cost" doc:"A CEL expression over status, headers and body: the cost in millionths of the currency."`
 	Currency          string        `yaml:"currency" doc:"The currency of cost. Absent: USD."`
