@@ -33,7 +33,7 @@ func New(opts Options) (*Provider, error) {
 	}
 	p.client = wire.New(wire.Options{
 		MaxResponseBytes: opts.MaxResponseBytes, DialTimeout: opts.DialTimeout, Secrets: opts.secrets(),
-		StreamsBody: opts.StreamsBody, HTTP2: opts.HTTP2, NowFunc: opts.NowFunc,
+		StreamsBody: opts.StreamsBody, NowFunc: opts.NowFunc,
 	})
 	return p, nil
 }

@@ -215,9 +215,9 @@ func (st *states) withResult(a onejob.Answer, s *wire.Seen) onejob.Answer {
 	return a
 }
 
-// placeholders are the names of an attempt that a URL may hold.
 var placeholder = regexp.MustCompile(`\{[^{}]*\}`)
 
+// placeholders are the names of an attempt that a URL may hold.
 var placeholders = []string{"{id}", "{key}", "{job_id}", "{attempt_id}"}
 
 // expand fills in a URL. A name is escaped, so that an id of a provider's
@@ -275,5 +275,8 @@ func (c *collector) pattern(where, text string) {
 	for _, name := range found {
 		c.check(slices.Contains(placeholders, name), "%s: %s is none of %s", where, name, strings.Join(placeholders, ", "))
 	}
-	c.addIn(where, wire.CheckURL(placeholder.ReplaceAllString(text, "x")))
+	sample := placeholder.ReplaceAllString(text, "placeholder")
+	c.addIn(where, wire.CheckURL(sample))
+	u, err := url.Parse(sample)
+	c.check(err != nil || !strings.Contains(u.Host, "placeholder"), "%s: the host is fixed", where)
 }

@@ -59,8 +59,6 @@ type Options struct {
 	DialTimeout time.Duration
 	// StreamsBody says that the endpoint acts on a body before its end.
 	StreamsBody bool
-	// HTTP2 offers HTTP/2, at the price of a connection per request.
-	HTTP2 bool
 	// NowFunc is the clock that SendBy is held against. Nil: [time.Now].
 	NowFunc func() time.Time
 }

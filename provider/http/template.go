@@ -48,7 +48,7 @@ func modeOf(contentType string) mode {
 	return plainMode
 }
 
-// refused are statements whose output cannot be told from where it is written.
+// refusedStatements are those whose output cannot be told from where it is written.
 var refusedStatements = []string{"macro", "call", "filter", "block", "raw", "generation", "include", "import", "from", "extends"}
 
 // compileTemplate compiles a template of a body of the given type. All that is

@@ -38,9 +38,6 @@ type Options struct {
 	// StreamsBody says that the target acts on a body before its end, so that
 	// one cut short proves nothing.
 	StreamsBody bool
-	// HTTP2 offers HTTP/2 to an https target. Each request then takes a fresh
-	// connection. False: HTTP/1.1 only.
-	HTTP2 bool
 	// TLS configures https. Nil: the system's roots, TLS 1.2 and up.
 	TLS *tls.Config
 	// DialFunc makes the connections, before TLS. Nil: a [net.Dialer]. A kernel
@@ -95,7 +92,6 @@ func (c *Client) transport(fresh bool) *http.Transport {
 		Protocols:              new(http.Protocols),
 	}
 	t.Protocols.SetHTTP1(true)
-	t.Protocols.SetHTTP2(c.opts.HTTP2)
 	return t
 }
 

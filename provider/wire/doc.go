@@ -11,6 +11,7 @@
 // the only place that does, and doubt is its last row. A target may override
 // rows with [Rules].
 //
-// HTTP/1.1 is spoken unless [Options.HTTP2] asks for the other: one connection
-// then carries one request at a time, so that what left can be counted exactly.
+// HTTP/1.1 only is spoken: a connection then carries one request at a time, so
+// that what left of it can be counted exactly, and stopped. Over HTTP/2 neither
+// is possible, and net/http sends a refused stream again by itself.
 package wire

@@ -45,7 +45,6 @@ var table = []Row{
 	{"nothing_written", "connection taken, nothing written", notExecuted, again, trouble(TroubleNothingWritten)},
 	{"cut_short_streamed", "fewer bytes out than the request is long, at a target that acts on a part", unknown, "", both(trouble(TroubleCutShort), streamsBody)},
 	{"cut_short", "fewer bytes out than the request is long", notExecuted, again, trouble(TroubleCutShort)},
-	{"refused_stream", "HTTP/2 REFUSED_STREAM, or GOAWAY below our stream", notExecuted, again, trouble(TroubleRefusedStream)},
 
 	// It left, and no whole answer came.
 	{"no_answer", "whole request written, then an end without a status", unknown, "", trouble(TroubleNoAnswer)},

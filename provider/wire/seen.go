@@ -26,7 +26,6 @@ const (
 	TroubleNoConnection   Trouble = "no_connection"   // DNS, dial, TLS
 	TroubleNothingWritten Trouble = "nothing_written" // a connection, but no byte left
 	TroubleCutShort       Trouble = "cut_short"       // less left than the request is long
-	TroubleRefusedStream  Trouble = "refused_stream"  // HTTP/2: the server says that it did not look at it
 	TroubleNoAnswer       Trouble = "no_answer"       // all of it left, then an end without a status
 	TroubleSilence        Trouble = "silence"         // all of it left, and we stopped listening
 	TroubleTruncated      Trouble = "truncated"       // a status, and a body that breaks off
