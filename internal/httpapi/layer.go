@@ -171,8 +171,8 @@ func writeWithin(w http.ResponseWriter, d time.Duration) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d))
 }
 
-// liftDeadlines undoes what the server set for ordinary requests. A reading
-// deadline that passes would end the request's context. Writers in tests have none.
+// liftDeadlines undoes what the server set for ordinary requests. Writers in tests
+// have none.
 func liftDeadlines(w http.ResponseWriter) {
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Time{})
