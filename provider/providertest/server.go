@@ -153,8 +153,11 @@ func (s *Server) converse(c net.Conn, answer func(*Exchange)) {
 	}
 }
 
-// Write sends raw bytes.
-func (x *Exchange) Write(raw string) { _, _ = io.WriteString(x.conn, raw) }
+// Write sends raw bytes. It reports false once the client has hung up.
+func (x *Exchange) Write(raw string) bool {
+	_, err := io.WriteString(x.conn, raw)
+	return err == nil
+}
 
 // Answer sends a well-formed answer with a body of JSON. Further header lines may
 // be given whole.

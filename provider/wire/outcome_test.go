@@ -271,6 +271,33 @@ func TestARequestWithoutBodyTakesAFreshConnectionAndIsNotRepeated(t *testing.T) 
 	}
 }
 
+func TestAnEndlessBodyIsCutOff(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]string{
+		"of a success": "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n\"",
+		"of a refusal": "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\n\r\n\"",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			chunk := strings.Repeat("x", 64<<10)
+			srv := providertest.Serve(t, func(x *providertest.Exchange) {
+				x.Write(start)
+				for n := 0; x.Write(chunk); n++ {
+					if n == 1000 {
+						t.Error("the client took 64 MB")
+						break
+					}
+				}
+				x.Close()
+			})
+			got := proofOf(newCaller(t, srv.URL, wire.Options{MaxResponseBytes: 64 << 10}).post(t.Context(), `{}`))
+			if got.Code != "answer_too_large" && got.Code != "input_refused" {
+				t.Errorf("proof = %+v", got)
+			}
+		})
+	}
+}
+
 func TestSilenceProvesNothing(t *testing.T) {
 	t.Parallel()
 	answers := map[string]func(*providertest.Exchange){
