@@ -16,8 +16,12 @@ func sources(e onejob.Event) string {
 	return `(state ` + in(states) + ` OR (ruling IS NOT NULL AND state ` + in(ruled) + `))`
 }
 
-// in is the condition of being one of the module's own words.
+// in is the condition of being one of the module's own words. A single one is an
+// equation, which a partial index over it needs.
 func in[T ~string](words []T) string {
+	if len(words) == 1 {
+		return `= '` + string(words[0]) + `'`
+	}
 	var b strings.Builder
 	b.WriteString(`IN (`)
 	for i, w := range words {

@@ -136,6 +136,7 @@ CREATE INDEX job_states_due ON job_states (next_target, priority DESC, run_after
 CREATE INDEX job_states_blocked ON job_states (blocked_reason) WHERE state = 'blocked';
 CREATE INDEX job_states_old ON job_states (finished_at) WHERE finished_at IS NOT NULL AND purged = 0;
 CREATE INDEX jobs_by_owner ON jobs (owner, created_at DESC, id DESC);
+CREATE INDEX jobs_by_time ON jobs (created_at DESC, id DESC);
 CREATE INDEX jobs_tombstones ON jobs (created_at) WHERE purged_at IS NOT NULL AND policy <> '';
 
 -- What rows cannot tell.
