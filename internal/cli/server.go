@@ -84,7 +84,8 @@ func (s *server) wire(env Env, secret onejob.Secret) error {
 		return err
 	}
 	admission, err := httpapi.NewAdmission(httpapi.AdmissionOptions{
-		Rate: s.cfg.Limits.PerOwner.Rate, DrainingFunc: s.draining.Load, NowFunc: env.NowFunc,
+		Rate: s.cfg.Limits.PerOwner.Rate, MaxQueued: s.cfg.Limits.MaxQueued, QueuedFunc: s.queued,
+		DrainingFunc: s.draining.Load, NowFunc: env.NowFunc,
 	})
 	if err != nil {
 		return err
@@ -108,6 +109,12 @@ func (s *server) wire(env Env, secret onejob.Secret) error {
 	}
 	s.http = httpapi.Server(handler, s.log)
 	return nil
+}
+
+// queued counts the jobs that wait to be tried.
+func (s *server) queued(ctx context.Context) (int64, error) {
+	stats, err := s.store.Stats(ctx)
+	return stats.Jobs[onejob.JobQueued], err
 }
 
 func namesOf(kinds map[string]onejob.Kind) []string { return slices.Sorted(maps.Keys(kinds)) }

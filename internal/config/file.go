@@ -43,6 +43,7 @@ type Workers struct {
 type Limits struct {
 	MaxBodyBytes int64    `yaml:"max_body_bytes" default:"1048576" min:"1024" max:"1073741824" doc:"The largest request body and job input, in bytes."`
 	MaxRequests  int      `yaml:"max_requests" default:"1024" min:"1" max:"1000000" doc:"HTTP requests being served at once, those held apart."`
+	MaxQueued    int64    `yaml:"max_queued" default:"1000000" min:"0" doc:"Jobs that may wait to be tried, of all owners together; one more is refused with 429. 0: unlimited."`
 	PerOwner     PerOwner `yaml:"per_owner" doc:"Bounds for each owner."`
 }
 

@@ -20,6 +20,11 @@ type AdmissionOptions struct {
 	// longest are forgotten and begin afresh. Zero means 10,000.
 	MaxOwners int
 
+	// MaxQueued is how many jobs may wait to be tried, of all owners together.
+	// Zero: any number. Needs QueuedFunc, which counts them.
+	MaxQueued  int64
+	QueuedFunc func(ctx context.Context) (int64, error)
+
 	// DrainingFunc says that the server is about to stop. Nil: never.
 	DrainingFunc func() bool
 
@@ -29,12 +34,13 @@ type AdmissionOptions struct {
 
 const defaultMaxOwners = 10_000
 
-// Admission refuses new jobs: those of an owner over its rate, and all while the
-// server is about to stop. Its Admit is an Options.AdmitFunc of the client, which
+// Admission refuses new jobs: those of an owner over its rate, and all while too
+// many wait or the server is about to stop. Its Admit is an Options.AdmitFunc of the client, which
 // asks it only about jobs that would be new: repeats always answer. It is safe for
 // concurrent use.
 type Admission struct {
-	opts AdmissionOptions
+	opts    AdmissionOptions
+	backlog backlog
 
 	mu sync.Mutex
 	// Two generations: when the young one is full it becomes the old one, and
@@ -45,7 +51,7 @@ type Admission struct {
 // NewAdmission returns an admission. It returns [onejob.CodeInvalidArgument] for
 // negative options.
 func NewAdmission(opts AdmissionOptions) (*Admission, error) {
-	if opts.Rate < 0 || opts.Burst < 0 || opts.MaxOwners < 0 {
+	if opts.Rate < 0 || opts.Burst < 0 || opts.MaxOwners < 0 || opts.MaxQueued < 0 {
 		return nil, &onejob.Error{Code: onejob.CodeInvalidArgument, Message: "an option of the admission is negative"}
 	}
 	if opts.Burst == 0 {
@@ -58,13 +64,23 @@ func NewAdmission(opts AdmissionOptions) (*Admission, error) {
 	if opts.NowFunc == nil {
 		opts.NowFunc = time.Now
 	}
-	return &Admission{opts: opts, young: map[string]*rate.Limiter{}}, nil
+	if opts.MaxQueued > 0 && opts.QueuedFunc == nil {
+		return nil, &onejob.Error{Code: onejob.CodeInvalidArgument, Message: "MaxQueued is set without QueuedFunc"}
+	}
+	return &Admission{
+		opts:    opts,
+		backlog: backlog{most: opts.MaxQueued, countFunc: opts.QueuedFunc, nowFunc: opts.NowFunc},
+		young:   map[string]*rate.Limiter{},
+	}, nil
 }
 
 // Admit says why a new job of owner is refused, or nil.
-func (a *Admission) Admit(_ context.Context, owner string, _ int) *onejob.Error {
+func (a *Admission) Admit(ctx context.Context, owner string, _ int) *onejob.Error {
 	if a.opts.DrainingFunc() {
 		return &onejob.Error{Code: onejob.CodeDraining, RetryAfter: time.Second, Message: "the server is about to stop; ask again with the same idempotency key"}
+	}
+	if !a.backlog.admit(ctx) {
+		return errorOfBacklog()
 	}
 	if a.opts.Rate == 0 {
 		return nil

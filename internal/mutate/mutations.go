@@ -65,7 +65,7 @@ var mutations = []mutation{
 	},
 	{
 		name:  "request replayed by the transport",
-		edits: []edit{{"provider/wire/exchange.go", "req.GetBody = nil", "_ = req.GetBody"}},
+		edits: []edit{{"provider/wire/exchange.go", "hr.Body = io.NopCloser(bytes.NewReader(m.Body))", "hr.Body = io.NopCloser(bytes.NewReader(m.Body))\n\t\thr.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(m.Body)), nil }"}},
 		tests: []string{"./provider/wire"},
 	},
 }
