@@ -55,7 +55,7 @@ func (j *joined) JobCreate(ctx context.Context, params []onejob.JobCreateParams)
 	for i := range params {
 		params[i].Start = nil // nothing may be sent before the caller commits
 	}
-	c := newCreating(params, time.Now())
+	c := newCreating(params, time.Time{}) // no attempt is made, so no id of one
 	t := &txn{db: j.tx}
 	for len(c.pending()) > 0 {
 		plain, superseding := c.leaders()

@@ -138,9 +138,6 @@ func (c *clock) set(database time.Time) {
 }
 
 func (c *clock) about() time.Time {
-	r := c.reading.Load()
-	if r == nil {
-		return time.Now()
-	}
+	r := c.reading.Load() // set when the store was opened
 	return r.database.Add(time.Since(r.at))
 }
