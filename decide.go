@@ -184,7 +184,7 @@ func (d *decider) ownSide() (reason BlockReason, detail string) {
 	}
 	if n := len(d.attempts); n > 0 {
 		a := &d.attempts[n-1]
-		if a.State == AttemptCancelled && a.Ruling != nil && !d.job.UnblockedAt.After(a.Ruling.At) {
+		if a.State == AttemptCancelled && a.Ruling != nil && d.job.UnblockedAt.Before(a.Ruling.At) {
 			return BlockNeedsOperator, "the attempt was ruled cancelled, but nobody asked to cancel the job"
 		}
 	}

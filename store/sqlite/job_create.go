@@ -117,9 +117,6 @@ func (x *tx) recordRepeat(j *onejob.Job, judged error) error {
 // supersede takes the one place there is after the old job.
 func (x *tx) supersede(job *onejob.Job) error {
 	old, err := x.jobByID(job.Supersedes, job.Owner)
-	if onejob.CodeOf(err) == onejob.CodeNotFound {
-		return &onejob.Error{Code: onejob.CodeInvalidJob, Message: "there is no job " + job.Supersedes + " to supersede"}
-	}
 	if err != nil {
 		return err
 	}
