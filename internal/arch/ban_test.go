@@ -9,18 +9,19 @@ import (
 
 // ban is something that is written nowhere but where it is allowed.
 type ban struct {
-	what   string // pkg.Name of a call or a value; pkg.* is anything of the package
-	except []string
-	tests  bool // also in tests
-	why    string
+	what    string // pkg.Name of a call or a value; pkg.* is anything of the package
+	except  []string
+	command bool // but a command may
+	tests   bool // also in tests
+	why     string
 }
 
 var bans = []ban{
-	{what: "fmt.Print", except: []string{"internal/cli/...", "examples/..."}, why: "a library is silent"},
-	{what: "fmt.Println", except: []string{"internal/cli/...", "examples/..."}, why: "a library is silent"},
-	{what: "fmt.Printf", except: []string{"internal/cli/...", "examples/..."}, why: "a library is silent"},
-	{what: "log.*", except: []string{"examples/..."}, why: "logs are structured; use log/slog"},
-	{what: "os.Exit", except: []string{"cmd/...", "examples/..."}, why: "it skips what was deferred"},
+	{what: "fmt.Print", except: []string{"internal/cli/..."}, command: true, why: "a library is silent"},
+	{what: "fmt.Println", except: []string{"internal/cli/..."}, command: true, why: "a library is silent"},
+	{what: "fmt.Printf", except: []string{"internal/cli/..."}, command: true, why: "a library is silent"},
+	{what: "log.*", why: "logs are structured; use log/slog"},
+	{what: "os.Exit", command: true, why: "it skips what was deferred"},
 	{what: "os.Getenv", except: []string{"cmd/...", "internal/pgtest"}, why: "the environment comes in through cli.Env"},
 	{what: "http.DefaultClient", except: []string{"internal/demo"}, why: "it has no bound, and follows redirects"},
 	{what: "http.DefaultTransport", why: "it reads the environment, and is everybody's"},
@@ -65,7 +66,7 @@ func packageNames(s *source) map[string]bool {
 }
 
 func (b *ban) bans(s *source, pkg, name string) bool {
-	if (s.test && !b.tests) || withinAny(s.room, b.except) {
+	if (s.test && !b.tests) || (s.file.Name.Name == "main" && b.command) || withinAny(s.room, b.except) {
 		return false
 	}
 	return b.what == pkg+"."+name || b.what == pkg+".*"

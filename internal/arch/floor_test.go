@@ -61,6 +61,8 @@ var floors = []floor{
 	// Measuring, trying and showing stand outside; nobody leans on them.
 	{room: "internal/pgtest/...", third: others},
 	{room: "internal/bench/...", may: []string{"..."}, third: others, by: []string{}},
+	{room: "internal/load/...", may: []string{"sim"}, by: []string{}},
+	{room: "internal/mutate/...", by: []string{}},
 	{room: "internal/arch/...", by: []string{}},
 	{room: "examples/...", may: []string{".", "engine", "sim", "webhook", "store/...", "provider/..."}, by: []string{}},
 }
