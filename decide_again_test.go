@@ -186,6 +186,14 @@ func TestARulingDecidesLikeTheOutcomeItNames(t *testing.T) {
 			name: "CancelledGoesOnOnceUnblocked", job: with(openJob(t), func(j *onejob.Job) { j.UnblockedAt = noon.Add(time.Second) }),
 			attempts: tries(cancelled), want: start("a"),
 		},
+		{
+			name: "CancelledGoesOnThoughUnblockedInTheSameInstant", job: with(openJob(t), func(j *onejob.Job) { j.UnblockedAt = noon }),
+			attempts: tries(cancelled), want: start("a"),
+		},
+		{
+			name: "CancelledAfterAnEarlierUnblockNeedsAnOperatorAgain", job: with(openJob(t), func(j *onejob.Job) { j.UnblockedAt = noon.Add(-time.Second) }),
+			attempts: tries(cancelled), want: block(onejob.BlockNeedsOperator, ""),
+		},
 		{name: "ARiskTakenLetsItGoOn", job: openJob(t, external), attempts: tries(risked), want: start("a")},
 		{name: "ARiskTakenNeverEndsAnEffectAsFailed", job: openJob(t, external, once), attempts: tries(risked), want: block(onejob.BlockTargetsExhaustedUnproven, "att_1")},
 		{
