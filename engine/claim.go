@@ -13,6 +13,7 @@ import (
 func (e *Engine) claimLoop(ctx context.Context) {
 	wait := time.NewTimer(0)
 	defer wait.Stop()
+	pace := pace{poll: e.opts.PollInterval}
 	for {
 		select {
 		case <-ctx.Done():
@@ -21,28 +22,26 @@ func (e *Engine) claimLoop(ctx context.Context) {
 		case <-e.slots.freed:
 		case <-wait.C:
 		}
-		wait.Reset(e.claimAll(ctx))
+		wait.Reset(pace.next(e.claimAll(ctx)))
 	}
 }
 
-// claimAll claims until there are no slots or no due jobs, and returns when to
-// look again.
-func (e *Engine) claimAll(ctx context.Context) time.Duration {
-	for {
+// claimAll claims until there are no slots or no due jobs. It returns how many
+// attempts it claimed and when the next job is due, if that is known.
+func (e *Engine) claimAll(ctx context.Context) (claimed int, nextDue time.Time) {
+	for ctx.Err() == nil {
 		n := e.slots.takeAll()
 		if n == 0 {
-			return jitter(e.opts.PollInterval)
+			return claimed, time.Time{}
 		}
-		r, err := e.store.AttemptClaim(ctx, onejob.AttemptClaimParams{StartParams: e.start, Max: n})
+		r, err := e.claim(ctx, n)
 		if err != nil {
-			e.slots.give(n)
-			if ctx.Err() == nil {
-				e.opts.Logger.Warn("could not claim", "err", err)
-			}
-			return jitter(e.opts.PollInterval)
+			e.slots.unclaimed(n)
+			e.complain("could not claim", err)
+			return claimed, time.Time{}
 		}
-		e.slots.claimed(len(r.Claimed) == n)
-		e.slots.give(n - len(r.Claimed))
+		e.slots.claimed(n, len(r.Claimed))
+		claimed += len(r.Claimed)
 		for _, c := range r.Claimed {
 			e.working.add()
 			e.opts.Signals.JobChanged(c.Job.ID)
@@ -52,19 +51,46 @@ func (e *Engine) claimAll(ctx context.Context) time.Duration {
 			e.opts.Signals.JobChanged(ref.ID)
 		}
 		if len(r.Claimed) < n {
-			return e.untilDue(r.NextDue)
+			return claimed, r.NextDue
 		}
 	}
+	return claimed, time.Time{}
 }
 
-// untilDue is when to look again, given when the next job is due by the store's
-// clock. Ours only paces: the store decides what is due.
-func (e *Engine) untilDue(next time.Time) time.Duration {
-	poll := jitter(e.opts.PollInterval)
-	if next.IsZero() {
+// claim is not cut short by a shutdown: what it committed would wait for its lease.
+func (e *Engine) claim(ctx context.Context, n int) (onejob.AttemptClaimResult, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.opts.Lease)
+	defer cancel()
+	return e.store.AttemptClaim(ctx, onejob.AttemptClaimParams{StartParams: e.start, Max: n})
+}
+
+// pace says how long to wait between claims that nobody asked for.
+type pace struct {
+	poll  time.Duration
+	floor time.Duration
+}
+
+// minPace is the least time between two claims that nobody asked for.
+const minPace = 20 * time.Millisecond
+
+// next is when to look again. The time of the next due job is the store's and only
+// a hint: our clock may run ahead of it, or somebody may hold the job, so claims
+// that find nothing slow down, up to the poll interval.
+func (p *pace) next(claimed int, due time.Time) time.Duration {
+	poll := jitter(p.poll)
+	if due.IsZero() {
+		p.floor = 0
 		return poll
 	}
-	return max(min(time.Until(next), poll), time.Millisecond)
+	if claimed > 0 {
+		p.floor = 0
+	}
+	p.floor = min(max(2*p.floor, minPace), p.poll)
+	until := time.Until(due)
+	if until > p.floor {
+		p.floor = 0 // an honest wait, not a claim that found nothing
+	}
+	return min(max(until, p.floor, minPace), poll)
 }
 
 // jitter spreads d by a quarter to both sides, so that nodes do not poll in step.
@@ -103,6 +129,6 @@ func (e *Engine) Dispatch(c onejob.Claimed) {
 
 // Release implements [onejob.Starter].
 func (e *Engine) Release() {
-	e.slots.give(1)
+	e.slots.give()
 	e.working.done()
 }

@@ -29,10 +29,11 @@ type Engine struct {
 	opts    Options
 	start   onejob.StartParams
 
-	slots   slots
-	held    held
-	linger  lingering
-	working tally
+	slots      *slots
+	held       held
+	linger     lingering
+	working    tally // attempts under way, lingering and reserved ones too
+	complaints complaints
 
 	// hard ends the calls that the drain did not outlive.
 	hard     context.Context

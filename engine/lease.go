@@ -51,9 +51,8 @@ func (e *Engine) renewLoop(ctx context.Context) {
 		}
 		bounded, cancel := context.WithTimeout(ctx, e.opts.Lease/3)
 		defer cancel()
-		if _, err := e.store.AttemptRenew(bounded, params); err != nil && ctx.Err() == nil {
-			e.opts.Logger.Warn("leases not renewed", "attempts", len(params), "err", err)
-		}
+		_, err := e.store.AttemptRenew(bounded, params)
+		e.complainUnless(ctx, "leases not renewed", err)
 	})
 }
 

@@ -90,10 +90,13 @@ func (e *Engine) finish(t *trial, p onejob.AttemptFinishParams) {
 		results, err := e.store.AttemptFinish(ctx, []onejob.AttemptFinishParams{p})
 		cancel()
 		if err == nil {
+			err = retryable(results[0].Err)
+		}
+		if err == nil {
 			e.finished(t, p, results[0])
 			return
 		}
-		e.opts.Logger.Warn("outcome not recorded yet", "job_id", t.Job.ID, "attempt_id", t.ref.ID, "outcome", p.Outcome, "err", err)
+		e.complain("outcome not recorded yet", err, "job_id", t.Job.ID, "attempt_id", t.ref.ID, "outcome", p.Outcome)
 		if e.hard.Err() != nil && time.Now().After(giveUp) {
 			return
 		}
@@ -101,12 +104,24 @@ func (e *Engine) finish(t *trial, p onejob.AttemptFinishParams) {
 	}
 }
 
+// retryable returns a row's error that another try may not meet: its row was
+// locked, say. A lost claim is an answer, and everything else a defect that no
+// repeat mends.
+func retryable(err error) error {
+	if onejob.CodeOf(err) == onejob.CodeStoreUnavailable {
+		return err
+	}
+	return nil
+}
+
 // finished tells whoever wants to know how an attempt ended.
 func (e *Engine) finished(t *trial, p onejob.AttemptFinishParams, r onejob.AttemptFinishResult) {
 	log := e.opts.Logger.With("job_id", t.Job.ID, "attempt_id", t.ref.ID, "target", t.target.Name, "outcome", p.Outcome)
 	switch {
-	case r.Err != nil:
+	case onejob.CodeOf(r.Err) == onejob.CodeClaimLost && r.Err != nil:
 		log.Info("outcome came too late to change anything", "state", r.State)
+	case r.Err != nil:
+		log.Error("outcome refused by the store; the attempt is left to its lease", "err", r.Err)
 	case r.Discarded != nil:
 		log.Warn("success discarded", "winner", r.Discarded.Winner, "after", r.Discarded.After, "cost_micros", p.CostMicros, "currency", p.Currency)
 		e.opts.Observer.RaceLost(t.target.Name)

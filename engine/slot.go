@@ -2,20 +2,19 @@ package engine
 
 import "sync"
 
-// slots bounds how many attempts are under way. The zero value has none.
+// slots bounds how many attempts are under way, and knows whether jobs wait for
+// one: new jobs then queue behind them, and a slot that comes free is worth a claim.
 type slots struct {
-	mu      *sync.Mutex
+	mu      sync.Mutex
 	free    int
 	closed  bool
-	backlog bool          // the last claim took all it could: due jobs are waiting
+	waiting bool          // due jobs wait, as far as the last look could tell
 	freed   chan struct{} // rung when a slot comes free while jobs wait
 }
 
-func newSlots(n int) slots {
-	return slots{mu: &sync.Mutex{}, free: n, freed: make(chan struct{}, 1)}
-}
+func newSlots(n int) *slots { return &slots{free: n, freed: make(chan struct{}, 1)} }
 
-// takeAll takes every free slot, for one claim.
+// takeAll takes every free slot, for one claim. Without one, jobs may wait unseen.
 func (s *slots) takeAll() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -24,6 +23,7 @@ func (s *slots) takeAll() int {
 	}
 	n := s.free
 	s.free = 0
+	s.waiting = s.waiting || n == 0
 	return n
 }
 
@@ -32,31 +32,41 @@ func (s *slots) takeAll() int {
 func (s *slots) takeOne() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.backlog || s.free == 0 {
+	if s.closed || s.waiting || s.free == 0 {
 		return false
 	}
 	s.free--
 	return true
 }
 
-// give returns n slots.
-func (s *slots) give(n int) {
+// claimed returns the slots that a claim of taken slots left over. When it used
+// them all, more jobs may wait.
+func (s *slots) claimed(taken, used int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.free += n
-	if n > 0 && s.backlog {
+	s.free += taken - used
+	s.waiting = used == taken
+}
+
+// unclaimed returns the slots of a claim that failed. It rings nobody: claiming
+// again at once would fail as fast.
+func (s *slots) unclaimed(taken int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free += taken
+}
+
+// give returns one slot.
+func (s *slots) give() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free++
+	if s.waiting {
 		select {
 		case s.freed <- struct{}{}:
 		default:
 		}
 	}
-}
-
-// claimed notes how a claim went: filled says that it took all it asked for.
-func (s *slots) claimed(filled bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.backlog = filled
 }
 
 // close lets nobody take a slot any more.

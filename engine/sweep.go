@@ -24,26 +24,32 @@ const (
 func (e *Engine) sweepLoop(ctx context.Context) {
 	interval := min(max(e.opts.Lease/sweepPerLease, sweepAtLeast), sweepAtMost)
 	every(ctx, interval, func() {
-		for ctx.Err() == nil && e.sweepOnce(ctx) == sweepBatch {
+		for ctx.Err() == nil && e.sweepOnce(ctx) {
 		}
 	})
 }
 
-// sweepOnce returns how many expired attempts it found.
-func (e *Engine) sweepOnce(ctx context.Context) int {
-	refs, err := e.store.AttemptExpired(ctx, sweepBatch)
-	if err == nil && len(refs) > 0 {
-		var changed []onejob.AttemptRef
-		changed, err = e.store.AttemptExpire(ctx, refs)
-		e.swept(changed)
+// sweepOnce reports whether there may be more to sweep: a full batch, of which
+// some could be ended.
+func (e *Engine) sweepOnce(ctx context.Context) (more bool) {
+	bounded, cancel := context.WithTimeout(ctx, e.opts.Lease)
+	defer cancel()
+	refs, err := e.store.AttemptExpired(bounded, sweepBatch)
+	if err != nil || len(refs) == 0 {
+		e.complainUnless(ctx, "could not sweep", err)
+		return false
 	}
-	if err != nil {
-		if ctx.Err() == nil {
-			e.opts.Logger.Warn("could not sweep", "err", err)
-		}
-		return 0
+	changed, err := e.store.AttemptExpire(bounded, refs)
+	e.swept(changed)
+	e.complainUnless(ctx, "could not sweep", err)
+	return err == nil && len(changed) > 0 && len(refs) == sweepBatch
+}
+
+// complainUnless complains of a failure that is not the end of ctx.
+func (e *Engine) complainUnless(ctx context.Context, what string, err error) {
+	if err != nil && ctx.Err() == nil {
+		e.complain(what, err)
 	}
-	return len(refs)
 }
 
 func (e *Engine) swept(changed []onejob.AttemptRef) {
@@ -58,13 +64,14 @@ func (e *Engine) swept(changed []onejob.AttemptRef) {
 	e.opts.Signals.WorkReady()
 }
 
-// decideLoop decides again about blocked jobs, which a changed certificate may free.
+// decideLoop decides again about jobs that nothing else would move: blocked ones
+// that a changed certificate may free, and queued ones past their deadline.
 func (e *Engine) decideLoop(ctx context.Context) {
 	every(ctx, decideEvery, func() {
-		changed, err := e.store.JobDecide(ctx, decideBatch)
-		if err != nil && ctx.Err() == nil {
-			e.opts.Logger.Warn("could not decide again about blocked jobs", "err", err)
-		}
+		bounded, cancel := context.WithTimeout(ctx, e.opts.Lease)
+		defer cancel()
+		changed, err := e.store.JobDecide(bounded, decideBatch)
+		e.complainUnless(ctx, "could not decide again about waiting jobs", err)
 		for _, ref := range changed {
 			e.opts.Signals.JobChanged(ref.ID)
 		}
@@ -80,16 +87,18 @@ func (e *Engine) purgeLoop(ctx context.Context) {
 		return
 	}
 	every(ctx, purgeEvery, func() {
-		for ctx.Err() == nil {
-			purged, err := e.store.JobPurge(ctx, onejob.JobPurgeParams{
-				PayloadAge: e.opts.KeepPayloads, KeyAge: e.opts.KeepKeys, Limit: purgeBatch,
-			})
-			if err != nil && ctx.Err() == nil {
-				e.opts.Logger.Warn("could not purge", "err", err)
-			}
-			if err != nil || purged < purgeBatch {
-				return
-			}
+		for ctx.Err() == nil && e.purgeOnce(ctx) {
 		}
 	})
+}
+
+// purgeOnce reports whether there may be more to purge.
+func (e *Engine) purgeOnce(ctx context.Context) (more bool) {
+	bounded, cancel := context.WithTimeout(ctx, e.opts.Lease)
+	defer cancel()
+	purged, err := e.store.JobPurge(bounded, onejob.JobPurgeParams{
+		PayloadAge: e.opts.KeepPayloads, KeyAge: e.opts.KeepKeys, Limit: purgeBatch,
+	})
+	e.complainUnless(ctx, "could not purge", err)
+	return err == nil && purged == purgeBatch
 }

@@ -11,7 +11,7 @@ import (
 
 // try is the life of one attempt in this process: marked, called once, settled.
 func (e *Engine) try(c onejob.Claimed) {
-	slot := &oneSlot{slots: &e.slots}
+	slot := &oneSlot{slots: e.slots}
 	defer slot.give()
 	t := &trial{
 		Claimed: c, target: e.targets[c.Attempt.Target],
@@ -19,6 +19,10 @@ func (e *Engine) try(c onejob.Claimed) {
 	}
 	e.held.add(t)
 	defer e.held.drop(t)
+	if t.target.Provider == nil {
+		e.giveUp(t, "target_unknown", "this engine does not know the target, so nothing was sent")
+		return
+	}
 	if !e.mark(t) {
 		return
 	}
@@ -57,13 +61,13 @@ func (e *Engine) mark(t *trial) bool {
 		Ref: t.ref, ClaimToken: t.token, Lease: e.opts.Lease, SendWithin: policy.SendWithin,
 		Pins: onejob.TargetPins{Digest: t.target.Digest, MaxExecution: t.target.MaxExecution},
 	}})
+	if err == nil && onejob.CodeOf(results[0].Err) == onejob.CodeStoreUnavailable {
+		err = results[0].Err
+	}
 	switch {
 	case err != nil:
-		e.opts.Logger.Warn("mark not confirmed; nothing is sent", "job_id", t.Job.ID, "attempt_id", t.ref.ID, "err", err)
-		e.finish(t, onejob.AttemptFinishParams{
-			Outcome: onejob.OutcomeNotExecuted, Phase: onejob.PhaseNotSent, Next: onejob.NextAgain, OwnFault: true,
-			Failure: &onejob.Failure{Code: "mark_unconfirmed", Message: "the store did not confirm the mark, so nothing was sent"},
-		})
+		e.complain("mark not confirmed; nothing is sent", err, "job_id", t.Job.ID, "attempt_id", t.ref.ID)
+		e.giveUp(t, "mark_unconfirmed", "the store did not confirm the mark, so nothing was sent")
 		return false
 	case results[0].Err != nil: // cancelled, or its lease ended: somebody else has settled it
 		e.opts.Signals.JobChanged(t.Job.ID)
@@ -74,6 +78,15 @@ func (e *Engine) mark(t *trial) bool {
 	t.sendBy = clock.Add(policy.SendWithin)
 	e.opts.Signals.JobChanged(t.Job.ID)
 	return true
+}
+
+// giveUp ends an attempt that this process knows was never sent, through no fault
+// of its target.
+func (e *Engine) giveUp(t *trial, code, message string) {
+	e.finish(t, onejob.AttemptFinishParams{
+		Outcome: onejob.OutcomeNotExecuted, Phase: onejob.PhaseNotSent, Next: onejob.NextAgain, OwnFault: true,
+		Failure: &onejob.Failure{Code: code, Message: message},
+	})
 }
 
 // said is what came of a provider's call.
@@ -150,6 +163,6 @@ type oneSlot struct {
 func (s *oneSlot) give() {
 	if !s.given {
 		s.given = true
-		s.slots.give(1)
+		s.slots.give()
 	}
 }
