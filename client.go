@@ -71,107 +71,23 @@ func (c *Client) Submit(ctx context.Context, p SubmitParams) (job *Job, existed 
 // does. Of two with the same owner and key the first wins.
 func (c *Client) SubmitBatch(ctx context.Context, params []SubmitParams) []SubmitResult {
 	results := make([]SubmitResult, len(params))
-	b := c.prepareBatch(ctx, params, results, c.opts.Starter)
-	if len(b.rows) == 0 {
-		return results
-	}
-	created, err := c.create(ctx, b.rows)
-	if err != nil {
-		b.release(c.opts.Starter)
-		err = Unavailable(err)
-		for _, i := range b.index {
-			results[i].Err = err
-		}
-		return results
-	}
-	for n, i := range b.index {
-		results[i] = SubmitResult{Job: created[n].Job, Existed: created[n].Existed, Err: created[n].Err}
-		c.begin(&b.rows[n], &created[n])
-	}
-	return results
-}
-
-// create asks twice when the store does not confirm: the token tells whether the
-// first time was committed after all. It does not ask for a start again.
-func (c *Client) create(ctx context.Context, rows []JobCreateParams) ([]JobCreateResult, error) {
-	created, err := c.store.JobCreate(ctx, rows)
-	if err == nil || ctx.Err() != nil {
-		return created, err
-	}
-	again := slices.Clone(rows)
-	for i := range again {
-		again[i].Start = nil
-	}
-	return c.store.JobCreate(ctx, again)
-}
-
-// begin hands a job that was just created to whoever tries it.
-func (c *Client) begin(row *JobCreateParams, r *JobCreateResult) {
-	if row.Start != nil {
-		started := startedBy(row, r)
-		if started != nil {
-			started.Since = row.Start.Since
-			c.opts.Starter.Dispatch(*started)
-			return
-		}
-		c.opts.Starter.Release()
-	}
-	if r.Err == nil && !r.Existed {
-		c.opts.Signals.WorkReady()
-	}
-}
-
-// startedBy finds the attempt that was started in the commit of its job. When the
-// acknowledgement of that commit was lost, the job shows it: nobody else can have
-// sent it, so it is ours to send.
-func startedBy(row *JobCreateParams, r *JobCreateResult) *Claimed {
-	if r.Started != nil || r.Err != nil || r.Existed || len(r.Job.Attempts) != 1 {
-		return r.Started
-	}
-	a := r.Job.Attempts[0]
-	if a.State != AttemptRunning || a.Worker != row.Start.Worker {
-		return nil
-	}
-	job := *r.Job
-	job.Input, job.Metadata = row.Input, row.Metadata
-	return &Claimed{Job: &job, Attempt: a}
-}
-
-// batch is what of a caller's batch reaches the store, and which of its results
-// each row answers.
-type batch struct {
-	rows  []JobCreateParams
-	index []int
-}
-
-func (b *batch) release(s Starter) {
-	for i := range b.rows {
-		if b.rows[i].Start != nil {
-			s.Release()
-		}
-	}
-}
-
-func (c *Client) prepareBatch(ctx context.Context, params []SubmitParams, results []SubmitResult, s Starter) batch {
-	var b batch
+	var rows []JobCreateParams
+	var index []int // which result each row answers
 	for i := range params {
 		row, err := c.prepare(ctx, &params[i])
 		if err != nil {
 			results[i].Err = err
 			continue
 		}
-		if s != nil && row.Refuse == nil && row.RunAfter.IsZero() {
-			target := row.Target
-			if target == "" {
-				target = row.Policy.Targets[0]
-			}
-			if start, ok := s.Reserve(target); ok {
-				row.Start = &start
-			}
-		}
-		b.rows, b.index = append(b.rows, row), append(b.index, i)
+		rows, index = append(rows, row), append(index, i)
 	}
-	return b
+	if len(rows) == 0 {
+		return results
+	}
+	for n, r := range c.record(ctx, rows) {
+		results[index[n]] = SubmitResult{Job: r.Job, Existed: r.Existed, Err: r.Err}
+	}
+	return results
 }
 
 // prepare checks an intent in the documented order: what is malformed is refused
@@ -299,7 +215,7 @@ func (c *Client) WatchUntil(ctx context.Context, owner, id string, enough func(*
 	poll := time.NewTicker(c.opts.PollInterval)
 	defer poll.Stop()
 	for {
-		job, err := c.Get(context.WithoutCancel(ctx), owner, id)
+		job, err := c.look(ctx, owner, id)
 		if err != nil || enough(job) || ctx.Err() != nil {
 			return job, err
 		}
@@ -309,6 +225,16 @@ func (c *Client) WatchUntil(ctx context.Context, owner, id string, enough func(*
 		case <-ctx.Done():
 		}
 	}
+}
+
+// lookWithin bounds one look at a job for somebody who waits.
+const lookWithin = 10 * time.Second
+
+// look reads a job though ctx may have ended: who waited is told how it stands.
+func (c *Client) look(ctx context.Context, owner, id string) (*Job, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookWithin)
+	defer cancel()
+	return c.Get(ctx, owner, id)
 }
 
 // List returns one page of jobs, newest first, without inputs and results. An

@@ -149,7 +149,6 @@ func (k *Kind) policy() onejob.Policy {
 		Backoff:  onejob.Backoff{Initial: time.Duration(k.Backoff.Initial), Max: time.Duration(k.Backoff.Max)},
 		Deadline: time.Duration(k.Deadline),
 		Failover: k.Failover.Mode, FailoverWhy: k.Failover.Why,
-		AskAfter: time.Duration(k.Unknown.AskAfter),
 	}
 }
 

@@ -80,7 +80,6 @@ type Backoff struct {
 
 // Unknown says what happens to an attempt whose outcome is not known.
 type Unknown struct {
-	AskAfter Duration `yaml:"ask_after" doc:"When a person is asked. Absent: at once."`
-
-	Assume later `yaml:"assume"`
+	AskAfter later `yaml:"ask_after"`
+	Assume   later `yaml:"assume"`
 }

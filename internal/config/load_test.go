@@ -423,13 +423,12 @@ kinds:
     backoff: {initial: 2s, max: 1h30m}
     deadline: 2d
     failover: {declared: "same account, same ledger"}
-    unknown: {ask_after: 1h}
 `, nil)
 	want := onejob.Policy{
 		Effect: onejob.EffectIdempotent, Targets: []string{"b", "a"}, Lanes: 1,
 		Timeout: 20 * time.Second, Linger: time.Minute, SendWithin: 10 * time.Second,
 		MaxAttempts: 9, PerTarget: 4, Backoff: onejob.Backoff{Initial: 2 * time.Second, Max: 90 * time.Minute},
-		Deadline: 48 * time.Hour, Failover: onejob.FailoverDeclared, FailoverWhy: "same account, same ledger", AskAfter: time.Hour,
+		Deadline: 48 * time.Hour, Failover: onejob.FailoverDeclared, FailoverWhy: "same account, same ledger",
 	}
 	if diff := cmp.Diff(want, c.Kinds()["k"].Policy); diff != "" {
 		t.Errorf("policy (-want +got):\n%s", diff)

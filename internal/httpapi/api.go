@@ -62,6 +62,10 @@ func (a *api) serve(rt route) http.Handler {
 			})
 			return
 		}
+		if !isText(r.URL.Path) {
+			a.fail(w, r, &onejob.Error{Code: onejob.CodeInvalidRequest, Message: "the path is no text: it holds a NUL character or is not UTF-8"})
+			return
+		}
 		if err := rt.handle(w, r); err != nil {
 			a.fail(w, r, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -64,6 +65,18 @@ func checkMedia(h http.Header) error {
 		return &onejob.Error{Code: onejob.CodeUnsupportedMedia, Message: "send the body without Content-Encoding"}
 	}
 	return nil
+}
+
+// isText reports whether every store can keep s: PostgreSQL takes neither a NUL nor
+// what is no UTF-8.
+func isText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
+
+// checkText refuses a member of a body that no store can keep as text.
+func checkText(name, value string) error {
+	if isText(value) {
+		return nil
+	}
+	return &onejob.Error{Code: onejob.CodeInvalidRequest, Message: fmt.Sprintf("member %q holds a NUL character", name)}
 }
 
 // decode reads one JSON value strictly: member names as they are written, none

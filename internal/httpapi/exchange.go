@@ -12,12 +12,15 @@ type exchange struct {
 	// release gives back the place among the requests being served. It may be
 	// called more than once.
 	release func()
+	// endHold gives back the place among those that hold, once the answer is
+	// written. It may be called more than once.
+	endHold func()
 }
 
 type exchangeKey struct{}
 
 func withExchange(r *http.Request) (*http.Request, *exchange) {
-	x := &exchange{release: func() {}}
+	x := &exchange{release: func() {}, endHold: func() {}}
 	return r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)), x
 }
 

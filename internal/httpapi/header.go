@@ -17,16 +17,25 @@ const (
 // maxWait is the longest a request holds.
 const maxWait = time.Minute
 
-// idempotencyKey reads the one key of a request.
+// idempotencyKey returns the one key of a request as it was written, once it is
+// known to be valid: the client reads it, and what is read twice is unquoted twice.
 func idempotencyKey(h http.Header) (string, error) {
 	values := h.Values(keyHeader)
 	switch len(values) {
 	case 0:
-		return onejob.ParseKey("")
+		return checkKey("")
 	case 1:
-		return onejob.ParseKey(values[0])
+		return checkKey(values[0])
 	}
 	return "", &onejob.Error{Code: onejob.CodeKeyInvalid, Message: "the idempotency key is not valid: there is more than one " + keyHeader + " header"}
+}
+
+// checkKey returns a key as it was written, or what is wrong with it.
+func checkKey(written string) (string, error) {
+	if _, err := onejob.ParseKey(written); err != nil {
+		return "", err
+	}
+	return written, nil
 }
 
 // waitOf reads how long the caller would like to be held: Prefer: wait=N, in

@@ -36,7 +36,7 @@ type Job struct {
 	FinishedAt        time.Time        `json:"finished_at,omitzero"`
 
 	// Result comes last: see encode.
-	Result jsontext.Value `json:"result,omitzero" doc:"The provider's own answer when it is JSON; otherwise content_type, size and url. Lists leave it out"`
+	Result jsontext.Value `json:"result,omitzero" doc:"The provider's own answer when it is JSON; otherwise content_type, size and url. Lists and batches leave it out"`
 }
 
 // AttemptSummary is what a job tells of each attempt.

@@ -121,7 +121,10 @@ func (a *api) bound(next http.Handler) http.Handler {
 		}
 		x := exchangeOf(r)
 		x.release = sync.OnceFunc(a.serving.leave)
-		defer x.release()
+		defer func() {
+			x.release()
+			x.endHold()
+		}()
 		next.ServeHTTP(w, r)
 	})
 }
@@ -146,12 +149,15 @@ func (a *api) checkOrigin(next http.Handler) http.Handler {
 // hold gives the request's place among those being served to others and takes one
 // among those that hold, for at most d. It reports false when there is none.
 // While it holds the server's deadlines are lifted, and ctx ends when the server
-// begins to stop.
+// begins to stop. done ends the holding; the place is kept until the answer has
+// been written, and whoever does not read that is cut off.
 func (a *api) hold(w http.ResponseWriter, r *http.Request, d time.Duration) (ctx context.Context, done func(), ok bool) {
 	if !a.holding.enter() {
 		return nil, nil, false
 	}
-	exchangeOf(r).release()
+	x := exchangeOf(r)
+	x.endHold = sync.OnceFunc(a.holding.leave)
+	x.release()
 	ctx, cancel := context.WithCancel(r.Context())
 	if d > 0 {
 		ctx, cancel = context.WithTimeout(r.Context(), d)
@@ -161,7 +167,7 @@ func (a *api) hold(w http.ResponseWriter, r *http.Request, d time.Duration) (ctx
 	return ctx, func() {
 		stop()
 		cancel()
-		a.holding.leave()
+		writeWithin(w, writeTimeoutOf(r))
 	}, true
 }
 

@@ -170,6 +170,9 @@ func (d documentWriter) problems(op *huma.Operation, rt route) {
 	} else if len(codes) > 0 {
 		codes = append(codes, onejob.CodeStoreUnavailable)
 	}
+	if strings.Contains(rt.path(), "{") {
+		codes = append(codes, onejob.CodeInvalidRequest) // a path that is no text
+	}
 	byStatus := map[int][]string{}
 	for _, code := range codes {
 		status := verdicts[code].status

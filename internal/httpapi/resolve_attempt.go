@@ -122,6 +122,9 @@ func (req *ResolveRequest) evidence() (string, error) {
 	if text == "" || len(text) > maxEvidenceBytes {
 		return "", invalidResolution(fmt.Sprintf("evidence is 1 to %d bytes", maxEvidenceBytes))
 	}
+	if !isText(text) {
+		return "", invalidResolution("evidence holds a NUL character")
+	}
 	return text, nil
 }
 

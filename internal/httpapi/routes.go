@@ -54,7 +54,7 @@ func (a *api) routes() []route {
 		{"GET /openapi.json", viewer, a.getOpenAPI, getOpenAPIDoc()},
 		{"GET /docs", viewer, a.getDocs, getDocsDoc()},
 		{"GET /{$}", viewer, a.getIndex, getIndexDoc()},
-		{"GET /metrics", viewer, a.getMetrics, getMetricsDoc()},
+		{"GET /metrics", operator, a.getMetrics, getMetricsDoc()},
 		{"GET /healthz", viewer, a.getLive, getHealthDoc()},
 
 		{"GET /livez", "", a.getLive, getLiveDoc()},

@@ -19,6 +19,15 @@ const (
 
 type closingKey struct{}
 
+// writeTimeoutOf is how long the server of r gives its callers to read an answer.
+func writeTimeoutOf(r *http.Request) time.Duration {
+	srv, ok := r.Context().Value(http.ServerContextKey).(*http.Server)
+	if !ok || srv.WriteTimeout <= 0 {
+		return writeTimeout
+	}
+	return srv.WriteTimeout
+}
+
 // Server returns a server of handler that bounds what a connection may do. When
 // it is shut down, requests that wait and streams end at once with what they know.
 func Server(handler http.Handler, log *slog.Logger) *http.Server {

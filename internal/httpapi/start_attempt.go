@@ -31,6 +31,9 @@ func (a *api) startAttempt(w http.ResponseWriter, r *http.Request) error {
 	if len(req.Target) > maxNameLength {
 		return &onejob.Error{Code: onejob.CodeInvalidRequest, Message: `member "target" is too long`}
 	}
+	if err := checkText("target", req.Target); err != nil {
+		return err
+	}
 	c := exchangeOf(r).caller
 	attempt, existed, err := a.client.StartAttempt(r.Context(), onejob.StartAttemptParams{
 		JobID: r.PathValue("id"), Owner: c.scope, Actor: c.actor, Key: key, Target: req.Target, IfRevision: ifMatch(r.Header),

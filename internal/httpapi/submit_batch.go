@@ -23,7 +23,7 @@ type BatchRequest struct {
 
 // BatchItem is one intent of a batch, with its own key.
 type BatchItem struct {
-	IdempotencyKey string `json:"idempotency_key" minLength:"1"`
+	IdempotencyKey string `json:"idempotency_key" minLength:"1" doc:"Read as the header Idempotency-Key is: a key in quotes is the key without them"`
 	JobRequest
 }
 
@@ -32,10 +32,11 @@ type BatchAnswer struct {
 	Items []BatchResult `json:"items" nullable:"false"`
 }
 
-// BatchResult answers one intent as POST /v1/jobs would have.
+// BatchResult answers one intent as POST /v1/jobs would have, but for the job's
+// result: a thousand of them would make one answer.
 type BatchResult struct {
 	Status  int      `json:"status"`
-	Job     *Job     `json:"job,omitzero"`
+	Job     *Job     `json:"job,omitzero" doc:"Without its result, as in lists"`
 	Problem *Problem `json:"problem,omitzero"`
 }
 
@@ -90,7 +91,7 @@ func readItem(raw []byte, item *BatchItem) (key string, err error) {
 	if err := decode(raw, item); err != nil {
 		return "", err
 	}
-	if key, err = onejob.ParseKey(item.IdempotencyKey); err != nil {
+	if key, err = checkKey(item.IdempotencyKey); err != nil {
 		return "", err
 	}
 	return key, item.check()
@@ -148,7 +149,7 @@ func encodeResult(result *onejob.SubmitResult) ([]byte, error) {
 		value, err = encode(p)
 	} else {
 		status = statusOf(result.Job)
-		value, err = encodeJob(result.Job)
+		value, err = encode(jobOf(result.Job))
 	}
 	if err != nil {
 		return nil, err
@@ -162,7 +163,7 @@ func encodeResult(result *onejob.SubmitResult) ([]byte, error) {
 func submitBatchDoc() operation {
 	return operation{
 		id: "submitBatch", summary: "Record many intents",
-		description: "Each item is judged by itself; of two with the same key the first wins.",
+		description: "Each item is judged by itself; of two with the same key the first wins. Jobs come without their results, as in lists.",
 		body:        BatchRequest{},
 		answers:     []answer{{status: 200, says: "One entry an item, in their order", body: BatchAnswer{}}},
 		problems:    []onejob.Code{onejob.CodeInvalidRequest, onejob.CodePayloadTooLarge, onejob.CodeUnsupportedMedia},

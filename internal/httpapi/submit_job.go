@@ -38,6 +38,9 @@ func (req *JobRequest) check() error {
 		if len(value) > maxNameLength {
 			return invalid("member %q is longer than %d bytes", name, maxNameLength)
 		}
+		if err := checkText(name, value); err != nil {
+			return err
+		}
 	}
 	switch {
 	case len(req.Webhook) > 0:

@@ -24,6 +24,9 @@ func (a *api) unblockJob(w http.ResponseWriter, r *http.Request) error {
 	if req.Reason == "" || len(req.Reason) > maxEvidenceBytes {
 		return &onejob.Error{Code: onejob.CodeInvalidRequest, Message: `member "reason" is required, and at most 4096 bytes`}
 	}
+	if err := checkText("reason", req.Reason); err != nil {
+		return err
+	}
 	c := exchangeOf(r).caller
 	job, err := a.client.Unblock(r.Context(), onejob.JobUnblockParams{
 		ID: r.PathValue("id"), Owner: c.scope, Actor: c.actor, Reason: req.Reason, IfRevision: ifMatch(r.Header),

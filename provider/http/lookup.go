@@ -154,7 +154,7 @@ func (p *Provider) sameWork(s *wire.Seen, req onejob.ProbeRequest) (string, erro
 }
 
 func (p *Provider) priced(a onejob.Answer, s *wire.Seen) onejob.Answer {
-	price := p.price(s)
+	price := p.price(s).Bounded(&a.Evidence)
 	a.CostMicros, a.Currency, a.Usage = price.CostMicros, price.Currency, price.Usage
 	return a
 }

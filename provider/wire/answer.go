@@ -43,7 +43,7 @@ func (r *Reading) Read(s *Seen) (onejob.Answer, error) {
 	}
 	row := s.prove()
 	if rule, ok := r.Rules.decide(s); ok {
-		row, s.Evidence.Rule = rule.row(), rule.When
+		row, s.Evidence.Rule = rule.row(s), rule.When
 	}
 	if row.Outcome == accepted && s.ProviderID == "" {
 		row.Outcome, row.Code = unknown, "accepted_without_id"
@@ -115,7 +115,7 @@ func (r *Reading) price(s *Seen) Price {
 	if r.PriceFunc == nil || !s.IsJSON || s.Trouble != "" {
 		return Price{}
 	}
-	return r.PriceFunc(s)
+	return r.PriceFunc(s).Bounded(&s.Evidence)
 }
 
 func (r *Reading) retryAfter(h http.Header) time.Duration {

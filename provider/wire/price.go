@@ -3,7 +3,10 @@ package wire
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/bits"
+
+	"github.com/onejob-dev/onejob"
 )
 
 // TokenPrice is what a model costs. The zero value tells no price.
@@ -22,6 +25,22 @@ func (p TokenPrice) Check() error {
 		return errors.New("price: the currency is missing")
 	}
 	return nil
+}
+
+// MaxUsageBytes is how long a usage may be to be kept: it comes with every list.
+const MaxUsageBytes = 16 << 10
+
+// Bounded drops a usage that is longer than [MaxUsageBytes], and says so in e.
+func (p Price) Bounded(e *onejob.Evidence) Price {
+	if len(p.Usage) <= MaxUsageBytes {
+		return p
+	}
+	note := fmt.Sprintf("the usage is left out: it has %d bytes, more than %d", len(p.Usage), MaxUsageBytes)
+	if e.Error != "" {
+		note = e.Error + "; " + note
+	}
+	p.Usage, e.Error = nil, note
+	return p
 }
 
 const million = 1_000_000

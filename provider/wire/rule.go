@@ -62,8 +62,12 @@ func (rs *Rules) decide(s *Seen) (rule, bool) {
 	return rule{}, false
 }
 
-// row is what the rule says instead of the table.
-func (r rule) row() Row {
+// row is what the rule says of s instead of the table. A success whose body was cut
+// is one whose result cannot be had.
+func (r rule) row(s *Seen) Row {
+	if r.Class == succeeded && s.cut() {
+		return Row{Code: "rule_result_lost", Condition: "a rule of the target says that it succeeded, and its body was cut", Outcome: lost}
+	}
 	next := map[onejob.Outcome]onejob.Next{notExecuted: again, refused: nowhere, failed: elsewhere}[r.Class]
 	if r.TargetFault && next != "" {
 		next = elsewhere

@@ -128,6 +128,9 @@ func (s *Seen) whole() bool {
 	return s.IsJSON && !number
 }
 
+// cut reports whether the body may lack its end.
+func (s *Seen) cut() bool { return s.Trouble != "" || (!s.framed && !s.whole()) }
+
 // member returns a top-level member of a JSON body, nil when there is none.
 func (s *Seen) member(name string) any {
 	object, _ := s.JSON.(map[string]any)

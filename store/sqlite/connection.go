@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -22,9 +23,8 @@ const openFlags = sqlite.OpenReadWrite | sqlite.OpenCreate | sqlite.OpenWAL
 const synchronousFull = 2
 
 // prepare sets up one connection and verifies that it is as safe as promised.
-func prepare(conn *sqlite.Conn, busy time.Duration, own ...string) error {
-	conn.SetBusyTimeout(busy)
-	db := connection{conn}
+func prepare(db *connection, busy time.Duration, own ...string) error {
+	db.SetBusyTimeout(busy)
 	for _, pragma := range append([]string{
 		`PRAGMA synchronous = FULL`,
 		`PRAGMA fullfsync = ON`, // on macOS fsync alone does not flush the drive
@@ -40,15 +40,17 @@ func prepare(conn *sqlite.Conn, busy time.Duration, own ...string) error {
 	return verify(db)
 }
 
-func prepareReader(conn *sqlite.Conn, busy time.Duration) error {
-	return prepare(conn, busy, `PRAGMA query_only = ON`)
-}
-
-func prepareWriter(conn *sqlite.Conn, busy time.Duration) error {
-	return prepare(conn, busy,
-		`PRAGMA cache_size = -16384`,       // KiB: rows spread over all parts, so one batch touches many pages
-		`PRAGMA wal_autocheckpoint = 8192`, // pages: each of those is then copied once for many batches
-	)
+// connect opens one more connection to the file. own are pragmas of its own.
+func connect(path string, busy time.Duration, own ...string) (*connection, error) {
+	conn, err := sqlite.OpenConn(path, openFlags)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	db := connected(conn)
+	if err := prepare(db, busy, own...); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), db.Close())
+	}
+	return db, nil
 }
 
 // verify asks the connection itself: a pragma that is not taken is no error.

@@ -80,11 +80,28 @@ func blobOrNull(b []byte) any {
 	return b
 }
 
-// connection speaks through one of the store's own connections, whose prepared
-// statements stay with it.
-type connection struct{ *sqlite.Conn }
+// maxStatements bounds what one connection keeps prepared. Without lists, whose
+// filters make statements of their own, there are fewer than half as many.
+const maxStatements = 200
 
-func (c connection) exec(statement string, args ...any) (int, error) {
+// connection speaks through one of the store's own connections, and keeps what
+// it has prepared.
+//
+// The driver keeps statements too, but clears a kept one's bindings before each
+// use. SQLite takes that as a reason to prepare it again whenever the planner
+// looked at a parameter, as it does at any that is compared with a column, and
+// preparing costs many times what executing does. Here each use binds every
+// parameter anew instead.
+type connection struct {
+	*sqlite.Conn
+	statements map[string]*sqlite.Stmt
+}
+
+func connected(conn *sqlite.Conn) *connection {
+	return &connection{Conn: conn, statements: map[string]*sqlite.Stmt{}}
+}
+
+func (c *connection) exec(statement string, args ...any) (int, error) {
 	stmt, err := c.bound(statement, args)
 	if err != nil {
 		return 0, err
@@ -101,7 +118,7 @@ func (c connection) exec(statement string, args ...any) (int, error) {
 	}
 }
 
-func (c connection) query(statement string, each func(*row) error, args ...any) error {
+func (c *connection) query(statement string, each func(*row) error, args ...any) error {
 	stmt, err := c.bound(statement, args)
 	if err != nil {
 		return err
@@ -121,10 +138,13 @@ func (c connection) query(statement string, each func(*row) error, args ...any) 
 	}
 }
 
-func (c connection) bound(statement string, args []any) (*sqlite.Stmt, error) {
-	stmt, err := c.Prepare(statement)
+func (c *connection) bound(statement string, args []any) (*sqlite.Stmt, error) {
+	stmt, err := c.prepared(statement)
 	if err != nil {
 		return nil, err
+	}
+	if stmt.BindParamCount() != len(args) {
+		return nil, fmt.Errorf("%d arguments for %d parameters of %s", len(args), stmt.BindParamCount(), statement)
 	}
 	for i, arg := range args {
 		if err := bind(stmt, i+1, arg); err != nil {
@@ -132,6 +152,28 @@ func (c connection) bound(statement string, args []any) (*sqlite.Stmt, error) {
 		}
 	}
 	return stmt, nil
+}
+
+// prepared returns a statement that stands nowhere. Its parameters may be bound to
+// what they were before.
+func (c *connection) prepared(statement string) (*sqlite.Stmt, error) {
+	if stmt := c.statements[statement]; stmt != nil {
+		return stmt, nil
+	}
+	for text, stmt := range c.statements {
+		if len(c.statements) < maxStatements {
+			break
+		}
+		delete(c.statements, text)
+		if err := stmt.Finalize(); err != nil {
+			return nil, err
+		}
+	}
+	stmt, err := c.Prepare(statement)
+	if err == nil {
+		c.statements[statement] = stmt
+	}
+	return stmt, err
 }
 
 func bind(stmt *sqlite.Stmt, at int, arg any) error {

@@ -19,7 +19,7 @@ type writer struct {
 	busy time.Duration
 	log  *slog.Logger
 	turn chan struct{}
-	conn *sqlite.Conn // nil once closed, or when it could not be opened again
+	conn *connection // nil once closed, or when it could not be opened again
 	done bool
 }
 
@@ -32,20 +32,16 @@ func newWriter(path string, o Options) (*writer, error) {
 	return w, nil
 }
 
-func (w *writer) connect() error {
-	conn, err := sqlite.OpenConn(w.path, openFlags)
-	if err != nil {
-		return fmt.Errorf("open %s: %w", w.path, err)
-	}
-	if err := prepareWriter(conn, w.busy); err != nil {
-		return errors.Join(fmt.Errorf("open %s: %w", w.path, err), conn.Close())
-	}
-	w.conn = conn
-	return nil
+func (w *writer) connect() (err error) {
+	w.conn, err = connect(w.path, w.busy,
+		`PRAGMA cache_size = -16384`,       // KiB: rows spread over all parts, so one batch touches many pages
+		`PRAGMA wal_autocheckpoint = 8192`, // pages: each of those is then copied once for many batches
+	)
+	return err
 }
 
 func (w *writer) highWater() (high time.Time, err error) {
-	err = connection{w.conn}.query(`SELECT high_water FROM clock WHERE id = 1`, func(r *row) error {
+	err = w.conn.query(`SELECT high_water FROM clock WHERE id = 1`, func(r *row) error {
 		high = r.Time()
 		return nil
 	})
@@ -102,7 +98,7 @@ func (w *writer) ready(ctx context.Context) error {
 }
 
 func (w *writer) transact(clock *clock, act func(*tx) error) (err error) {
-	db := connection{w.conn}
+	db := w.conn
 	if _, err := db.exec(`BEGIN IMMEDIATE`); err != nil {
 		return err
 	}
@@ -133,31 +129,12 @@ func (w *writer) rollback() {
 	if w.conn.AutocommitEnabled() {
 		return // SQLite did it
 	}
-	_, err := connection{w.conn}.exec(`ROLLBACK`)
+	_, err := w.conn.exec(`ROLLBACK`)
 	if err == nil {
 		return
 	}
 	w.log.Error("roll back; the connection is replaced", "error", errors.Join(err, w.conn.Close()))
 	w.conn = nil
-}
-
-// read does everything in one transaction that sees one moment and waits for no writer.
-func (s *Store) read(ctx context.Context, act func(*tx) error) error {
-	conn, err := s.readers.Take(ctx)
-	if err != nil {
-		return onejob.Unavailable(err)
-	}
-	defer s.readers.Put(conn)
-	db := connection{conn}
-	if _, err := db.exec(`BEGIN`); err != nil {
-		return onejob.Unavailable(err)
-	}
-	err = act(&tx{speaker: db, now: s.clock.now(), clock: s.clock})
-	conn.SetInterrupt(nil) // the transaction ends, whatever the context says
-	if _, endErr := db.exec(`ROLLBACK`); endErr != nil {
-		err = errors.Join(err, endErr)
-	}
-	return onejob.Unavailable(err)
 }
 
 // batch judges every row by itself, in order, in one transaction. refuse makes the
