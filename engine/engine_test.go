@@ -80,7 +80,7 @@ func TestSilenceIsUnknownNotFailedAndBlocksTheJob(t *testing.T) {
 		if job.Blocked.Reason != onejob.BlockAttemptUnknown || states(job) != "blocked: 1@a=unknown" {
 			t.Errorf("%s for %s; want the one attempt unknown and the job blocked for it", states(job), job.Blocked.Reason)
 		}
-		_, _, err := w.client.StartAttempt(t.Context(), onejob.StartAttemptParams{JobID: job.ID, Owner: "o", Key: "press", Target: "b"})
+		_, _, err := w.client.StartAttempt(w.t.Context(), onejob.StartAttemptParams{JobID: job.ID, Owner: "o", Key: "press", Target: "b"})
 		if onejob.CodeOf(err) != onejob.CodeAttemptUnresolved {
 			t.Errorf("the fallback button answered %v; want attempt-unresolved", err)
 		}

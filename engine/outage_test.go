@@ -108,7 +108,7 @@ func TestAnAttemptAtATargetThatThisEngineDoesNotKnowIsNeverMarked(t *testing.T) 
 	in(t, setting{policy: policy, targets: map[string]behaviour{"a": answers(`1`)}}, func(w *world) {
 		job := w.submit("1") // for b, which nobody here serves
 		start := onejob.StartParams{Worker: "elsewhere", Lease: time.Minute, Targets: map[string]onejob.TargetPins{"b": {}}}
-		r, err := w.store.AttemptClaim(t.Context(), onejob.AttemptClaimParams{StartParams: start, Max: 1})
+		r, err := w.store.AttemptClaim(w.t.Context(), onejob.AttemptClaimParams{StartParams: start, Max: 1})
 		if err != nil || len(r.Claimed) != 1 {
 			t.Fatal(err, r)
 		}

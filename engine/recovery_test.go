@@ -84,7 +84,7 @@ func TestAnEngineWithoutAWakeUpFindsWorkByPolling(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		job, _, err := silent.Submit(t.Context(), onejob.SubmitParams{Owner: "o", Key: "1", Kind: "k", Input: []byte(`1`)})
+		job, _, err := silent.Submit(w.t.Context(), onejob.SubmitParams{Owner: "o", Key: "1", Kind: "k", Input: []byte(`1`)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,11 +16,11 @@ func TestOfTwoAttemptsFinishingInReverseOrderTheSecondToReturnLoses(t *testing.T
 		id := w.submit("1").ID
 		blocked := w.until(id, onejob.JobBlocked)
 		ruling := onejob.AttemptResolveParams{ID: blocked.Attempts[0].ID, Owner: "o", Actor: "ann", Outcome: onejob.OutcomeExecutedFailed, Evidence: "seen in their log"}
-		if _, _, err := w.client.Resolve(t.Context(), ruling); onejob.CodeOf(err) != onejob.CodeQuarantined {
+		if _, _, err := w.client.Resolve(w.t.Context(), ruling); onejob.CodeOf(err) != onejob.CodeQuarantined {
 			t.Errorf("a ruling before the end of quarantine was answered %v; want quarantined", err)
 		}
 		time.Sleep(2 * time.Minute)
-		if _, _, err := w.client.Resolve(t.Context(), ruling); err != nil {
+		if _, _, err := w.client.Resolve(w.t.Context(), ruling); err != nil {
 			t.Fatal(err)
 		}
 		won := w.until(id, onejob.JobSucceeded)
@@ -53,7 +53,7 @@ func TestOfTwoLanesTheFirstToFinishWins(t *testing.T) {
 		if !ok {
 			t.Fatal("no slot")
 		}
-		started, err := w.store.AttemptStart(t.Context(), []onejob.AttemptStartParams{{JobID: id, Owner: "o", Lane: 1, StartParams: start}})
+		started, err := w.store.AttemptStart(w.t.Context(), []onejob.AttemptStartParams{{JobID: id, Owner: "o", Lane: 1, StartParams: start}})
 		if err != nil || started[0].Err != nil {
 			t.Fatal(err, started[0].Err)
 		}
