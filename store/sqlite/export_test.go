@@ -11,22 +11,22 @@ import (
 func (s *Store) WriterExec(statement string) error {
 	<-s.writer.turn
 	defer func() { s.writer.turn <- struct{}{} }()
-	return connection{s.writer.conn}.query(statement, func(*row) error { return nil })
+	return s.writer.conn.query(statement, func(*row) error { return nil })
 }
 
 // VerifyAll asks every connection of the store for the pragmas it must have.
 func (s *Store) VerifyAll(ctx context.Context, readers int) error {
 	<-s.writer.turn
-	err := verify(connection{s.writer.conn})
+	err := verify(s.writer.conn)
 	s.writer.turn <- struct{}{}
 	for range readers {
-		conn, takeErr := s.readers.Take(ctx)
+		conn, takeErr := s.readers.take(ctx)
 		if takeErr != nil {
 			return takeErr
 		}
-		defer s.readers.Put(conn)
+		defer s.readers.put(conn)
 		if err == nil {
-			err = verify(connection{conn})
+			err = verify(conn)
 		}
 	}
 	return err
@@ -39,5 +39,5 @@ func VerifyUnprepared(path string) error {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	return verify(connection{conn})
+	return verify(connected(conn))
 }

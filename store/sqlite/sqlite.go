@@ -33,9 +33,6 @@ import (
 	"sync"
 	"time"
 
-	"zombiezen.com/go/sqlite"
-	"zombiezen.com/go/sqlite/sqlitex"
-
 	"github.com/onejob-dev/onejob"
 )
 
@@ -101,7 +98,7 @@ type Store struct {
 	log     *slog.Logger
 	clock   *clock
 	writer  *writer
-	readers *sqlitex.Pool
+	readers *readers
 
 	closing sync.Once
 	closed  error // what Close answers
@@ -129,7 +126,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{path: path, log: o.Logger}
-	if err := s.open(ctx, o); err != nil {
+	if err := s.open(o); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -150,7 +147,7 @@ func checkPath(path string) (string, error) {
 	return path, nil
 }
 
-func (s *Store) open(ctx context.Context, o Options) (err error) {
+func (s *Store) open(o Options) (err error) {
 	if s.writer, err = newWriter(s.path, o); err != nil {
 		return err
 	}
@@ -159,14 +156,8 @@ func (s *Store) open(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	s.clock = newClock(o.NowFunc, o.ElapsedFunc, high)
-	s.readers, err = sqlitex.NewPool(s.path, sqlitex.PoolOptions{
-		Flags: openFlags, PoolSize: o.Readers,
-		PrepareConn: func(conn *sqlite.Conn) error { return prepareReader(conn, o.BusyTimeout) },
-	})
-	if err != nil {
-		return fmt.Errorf("open readers of %s: %w", s.path, err)
-	}
-	return s.read(ctx, func(*tx) error { return nil }) // one reader is proven now
+	s.readers, err = newReaders(s.path, o)
+	return err
 }
 
 // Close waits for what is under way and closes the file. It is safe to repeat;
@@ -178,7 +169,7 @@ func (s *Store) Close() error {
 			errs = append(errs, s.writer.close())
 		}
 		if s.readers != nil {
-			errs = append(errs, s.readers.Close())
+			errs = append(errs, s.readers.close())
 		}
 		s.closed = errors.Join(errs...)
 	})

@@ -84,13 +84,15 @@ func (s *Store) write(ctx context.Context, act func(*tx) error) error {
 	return onejob.Unavailable(w.transact(s.clock, act))
 }
 
+var errClosed = errors.New("the store is closed")
+
 // ready makes sure that there is a connection.
 func (w *writer) ready(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case w.done:
-		return errors.New("the store is closed")
+		return errClosed
 	case w.conn == nil:
 		return w.connect()
 	}
