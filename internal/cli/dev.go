@@ -146,8 +146,10 @@ const devBanner = `
   curl -sSi %[2]s/v1/jobs -H "Authorization: Bearer %[3]s" -H "Idempotency-Key: order-42" -H 'Content-Type: application/json' -d '{"kind":"charge_card","input":{"order":42,"amount":1999}}'
   3. another amount under the same key: 409
   curl -sSi %[2]s/v1/jobs -H "Authorization: Bearer %[3]s" -H "Idempotency-Key: order-42" -H 'Content-Type: application/json' -d '{"kind":"charge_card","input":{"order":42,"amount":5}}'
-  4. a slow one, followed until it ends: unknown after 2 s, settled by the late answer
+  4. a slow one, followed until it ends: running, then succeeded
   curl -sSN %[2]s/v1/jobs/$(curl -sS %[2]s/v1/jobs -H "Authorization: Bearer %[3]s" -H "Idempotency-Key: slow-1" -H 'Content-Type: application/json' -d '{"kind":"slow","input":{"n":1}}' | sed 's/.*"id":"\(job_[a-z0-9]*\)".*/\1/')/events -H "Authorization: Bearer %[3]s"
+  5. one that stalls: unknown after 2 s, not failed, and settled by the late answer
+  curl -sSN %[2]s/v1/jobs/$(curl -sS %[2]s/v1/jobs -H "Authorization: Bearer %[3]s" -H "Idempotency-Key: stalled-1" -H 'Content-Type: application/json' -d '{"kind":"stalled","input":{"n":1}}' | sed 's/.*"id":"\(job_[a-z0-9]*\)".*/\1/')/events -H "Authorization: Bearer %[3]s"
 
 `
 
