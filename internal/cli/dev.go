@@ -133,7 +133,7 @@ func (s *server) devKey(ctx context.Context, env Env) (string, error) {
 const devBanner = `
   onejob dev: development only, %[1]s
 
-  server     %[2]s        docs: %[2]s/docs
+  server     %[2]s
   key        %[3]s
   providers  %[4]s  %[5]s   (executions counted at /sim/ledger)
   kinds      %[6]s
