@@ -137,10 +137,14 @@ func (x *tx) withResult(j *onejob.Job) error {
 	if j.CompletedBy == "" || j.Purged() {
 		return nil
 	}
-	return x.query(`SELECT result_type, result_lost, result FROM attempts WHERE part = ? AND id = ?`, func(r *row) error {
+	winner := attemptIn(j, j.CompletedBy)
+	if winner == nil {
+		return nil
+	}
+	return x.query(`SELECT `+resultColumns+` FROM attempts a WHERE a.part = ? AND a.job_id = ? AND a.number = ?`, func(r *row) error {
 		j.Result = scanResult(r)
 		return nil
-	}, int(j.Part), j.CompletedBy)
+	}, int(j.Part), j.ID, winner.Number)
 }
 
 // answer is a job as a caller gets it.

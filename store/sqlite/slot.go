@@ -7,21 +7,14 @@ import (
 )
 
 // takeSlot fills the result slot of an open job, once. Zero rows: it is taken, or
-// the job has closed.
+// the job has closed. Nobody else can have written since this transaction began,
+// so the version that it compares with is the row's own.
 func (x *tx) takeSlot(ref onejob.AttemptRef) (won bool, err error) {
-	var version int64
-	err = x.query(`SELECT version FROM job_states WHERE part = ? AND job_id = ?`, func(r *row) error {
-		version = r.Int64()
-		return nil
-	}, int(ref.Part), ref.JobID)
-	if err != nil {
-		return false, err
-	}
 	n, err := x.exec(`
 		UPDATE job_states SET state = 'succeeded', completed_by = ?, finished_at = ?, version = version + 1, revision = revision + 1,
 			blocked = NULL, blocked_reason = NULL, next_target = ''
-		WHERE part = ? AND job_id = ? AND version = ? AND completed_by IS NULL AND state NOT IN ('failed', 'cancelled')`,
-		ref.ID, x.now, int(ref.Part), ref.JobID, version)
+		WHERE part = ? AND job_id = ? AND completed_by IS NULL AND `+open,
+		ref.ID, x.now, int(ref.Part), ref.JobID)
 	return n == 1, err
 }
 
