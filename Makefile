@@ -9,6 +9,9 @@ build: ## build bin/onejob
 
 test: ## everything that needs nothing but Go, and the PostgreSQL half where it can
 	go test ./...
+	@if [ -n "$$ONEJOB_TEST_POSTGRES" ] || command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; \
+	then echo 'halves that ran: SQLite and PostgreSQL'; \
+	else echo 'halves that ran: SQLite only; install PostgreSQL, or set ONEJOB_TEST_POSTGRES, for the other'; fi
 
 race: ## the same under the race detector, short
 	go test -race -short ./...

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -91,17 +92,39 @@ func (s *stage) job(ctx context.Context, id string) (reply, error) {
 
 func (s *stage) attempt(ctx context.Context, id string) (attempt, error) {
 	var a attempt
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.listen+"/v1/attempts/"+id, nil)
+	raw, err := s.read(ctx, "/v1/attempts/"+id)
 	if err != nil {
 		return a, err
+	}
+	return a, json.Unmarshal(raw, &a)
+}
+
+// incidents counts the incidents of a kind that the server has raised.
+func (s *stage) incidents(ctx context.Context, kind string) (string, error) {
+	raw, err := s.read(ctx, "/metrics")
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(raw)) {
+		if n, ok := strings.CutPrefix(line, `onejob_incidents_total{kind="`+kind+`"} `); ok {
+			return strings.TrimSpace(n), nil
+		}
+	}
+	return "0", nil
+}
+
+func (s *stage) read(ctx context.Context, path string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.listen+path, http.NoBody)
+	if err != nil {
+		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+s.key)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return a, err
+		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	return a, json.NewDecoder(resp.Body).Decode(&a)
+	return io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 }
 
 // untilState waits until the job is in state, telling every new state it sees.

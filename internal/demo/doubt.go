@@ -80,8 +80,14 @@ func playReverseFinish(ctx context.Context, s *stage) error {
 		return err
 	}
 	s.say("attempt 1", "came back %d ms after the winner: discarded", late.Discarded.AfterMS)
+	incidents, err := s.incidents(ctx, "duplicate_effect")
+	if err != nil {
+		return err
+	}
+	s.say("server", "raised %s incident: the effect may have happened twice", incidents)
 	s.count("2 attempts finished in reverse order, 1 result, the late one discarded and an incident raised; %d execution at each provider", s.primary.Executions("5"))
 	return errors.Join(
+		expect("incidents", incidents, "1"),
 		expect("the winner", after.body.CompletedBy, won.body.CompletedBy),
 		expect("the winner is the fallback", won.body.CompletedBy, won.body.Attempts[1].ID),
 		expect("the loser's winner", late.Discarded.Winner, won.body.CompletedBy),

@@ -109,6 +109,9 @@ secret: a-secret-for-this-demo-only
 	if err := os.WriteFile(s.path("onejob.yaml"), []byte(config), 0o600); err != nil {
 		return err
 	}
+	if _, err := s.command(ctx, "migrate", "up", "--store", s.opts.Store).Output(); err != nil {
+		return fmt.Errorf("could not migrate the store: %w", explain(err))
+	}
 	key, err := s.command(ctx, "keys", "create", "--owner", "demo", "--role", "operator", "--store", s.opts.Store).Output()
 	if err != nil {
 		return fmt.Errorf("could not make a credential: %w", explain(err))

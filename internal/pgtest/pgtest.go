@@ -37,6 +37,17 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
+// MainOnly is [Main] for a package all of whose tests need PostgreSQL. Where there
+// is none it runs nothing, and `go test` says "[no tests to run]" beside the
+// package, so that whoever reads the list sees which half was left out.
+func MainOnly(m *testing.M) int {
+	if _, err := findPrograms(); err != nil && os.Getenv(EnvURL) == "" {
+		_, _ = os.Stdout.WriteString("testing: warning: no tests to run\n")
+		return 0
+	}
+	return Main(m)
+}
+
 // Stop stops and removes the process's cluster, if one was started.
 func Stop() {
 	shared.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/onejob-dev/onejob/store/storetest"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(pgtest.MainOnly(m)) }
 
 func TestStore(t *testing.T) {
 	t.Parallel()
