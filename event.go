@@ -30,5 +30,9 @@ const (
 	EventPurged          EventKind = "purged"             // the payload was emptied
 )
 
+// RepeatEventInterval is the least time between two events of one job that say
+// [EventReplayed], and between two that say [EventConflicted].
+const RepeatEventInterval = time.Hour
+
 // Incident reports whether the event may mean money spent twice.
 func (k EventKind) Incident() bool { return k == EventDuplicateEffect || k == EventLateEffect }

@@ -50,6 +50,14 @@ func ErrorOfNoAttempt(id string) error {
 	return &Error{Code: CodeNotFound, Message: fmt.Sprintf("there is no attempt %q", id)}
 }
 
+// ErrorOfLostClaim is the answer to who no longer holds an attempt.
+func ErrorOfLostClaim(ref AttemptRef) error {
+	return &Error{
+		Code: CodeClaimLost, JobID: ref.JobID, AttemptID: ref.ID,
+		Message: "the attempt is no longer held under this claim",
+	}
+}
+
 // CheckRevision returns [CodeVersionMismatch] unless want is nil or the job's revision.
 func CheckRevision(job *Job, want *int64) error {
 	if want == nil || *want == job.Revision {
@@ -258,4 +266,15 @@ func IncidentOf(ruled bool, winner string) EventKind {
 		return EventDuplicateEffect
 	}
 	return ""
+}
+
+// IncidentBy is [IncidentOf] for an attempt of the job that succeeded too late.
+func IncidentBy(job *Job, loser *Attempt) EventKind {
+	return IncidentOf(overruled(loser) || overruled(AttemptOf(job, job.CompletedBy)), job.CompletedBy)
+}
+
+// overruled reports whether a success came of an attempt that a ruling had
+// declared failed or cancelled.
+func overruled(a *Attempt) bool {
+	return a != nil && a.Ruling != nil && EventOfRuling(a.Ruling.Outcome) != EventAnswered
 }
