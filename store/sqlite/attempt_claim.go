@@ -133,19 +133,20 @@ func (x *tx) priorities(target string, each func(priority int) (more bool, err e
 	}
 }
 
-// nextDue is when the next queued job of these targets becomes due.
+// nextDue is when the next queued job of these targets becomes due. What is due
+// already was claimed, or left for a reason that waiting for it does not change.
 func (x *tx) nextDue(targets map[string]onejob.TargetPins) (next time.Time, err error) {
 	for target := range targets {
 		err := x.priorities(target, func(priority int) (more bool, err error) {
 			return true, x.query(`
 				SELECT run_after FROM job_states
-				WHERE state = 'queued' AND next_target = ? AND priority = ?
+				WHERE state = 'queued' AND next_target = ? AND priority = ? AND run_after > ?
 				ORDER BY run_after LIMIT 1`, func(r *row) error {
 				if at := r.Time(); next.IsZero() || at.Before(next) {
 					next = at
 				}
 				return nil
-			}, target, priority)
+			}, target, priority, x.now)
 		})
 		if err != nil {
 			return next, err

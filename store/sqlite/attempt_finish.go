@@ -130,14 +130,14 @@ func (x *tx) land(ref onejob.AttemptRef, state onejob.AttemptState) (onejob.Atte
 	if err != nil {
 		return onejob.AttemptFinishResult{}, err
 	}
-	return standsAt(&j.Job, attemptIn(&j.Job, ref.ID)), nil
+	return standsAt(&j.Job, onejob.AttemptOf(&j.Job, ref.ID)), nil
 }
 
 // standsAt is where the attempt and its job stand now.
 func standsAt(j *onejob.Job, a *onejob.Attempt) onejob.AttemptFinishResult {
 	result := onejob.AttemptFinishResult{State: a.State, JobState: j.State, Discarded: a.Discarded}
 	if a.State == onejob.AttemptDiscarded {
-		result.Incident = incidentOf(j, a)
+		result.Incident = onejob.IncidentBy(j, a)
 	}
 	if j.State == onejob.JobQueued {
 		result.Due = j.RunAfter
@@ -148,12 +148,12 @@ func standsAt(j *onejob.Job, a *onejob.Attempt) onejob.AttemptFinishResult {
 // unmoved answers a finish that changed nothing: a repeat as the first did, and
 // anything else with what the attempt is.
 func (x *tx) unmoved(p *onejob.AttemptFinishParams) (onejob.AttemptFinishResult, error) {
-	lost := onejob.AttemptFinishResult{Err: errorOfLostClaim(p.Ref)}
+	lost := onejob.AttemptFinishResult{Err: onejob.ErrorOfLostClaim(p.Ref)}
 	j, err := x.job(`WHERE j.part = ? AND j.id = ?`, int(p.Ref.Part), p.Ref.JobID)
 	if err != nil || j == nil {
 		return lost, err
 	}
-	a := attemptIn(&j.Job, p.Ref.ID)
+	a := onejob.AttemptOf(&j.Job, p.Ref.ID)
 	if a == nil {
 		return lost, nil
 	}

@@ -6,44 +6,41 @@ import (
 	"github.com/onejob-dev/onejob"
 )
 
-// maxPage bounds every page.
-const maxPage = 200
-
-func pageOf(limit int) int { return min(max(limit, 1), maxPage) }
-
 // AttemptList reads attempts: one, a job's oldest first, or a page newest first.
 func (s *Store) AttemptList(ctx context.Context, p onejob.AttemptListParams) (page onejob.AttemptPage, err error) {
 	where, ok := attemptsWanted(&p)
 	if !ok {
 		return page, nil
 	}
-	order := ` ORDER BY a.started_at DESC, a.id DESC`
-	if p.JobID != "" {
-		order = ` ORDER BY a.number`
-	}
-	columns := attemptColumns
-	if p.WithResult {
-		columns += `, ` + resultColumns
-	}
 	limit := pageOf(p.Limit)
-	err = s.read(ctx, func(x *tx) error {
-		return x.query(`SELECT`+columns+` FROM attempts a`+where.sql()+order+` LIMIT ?`, func(r *row) error {
-			if len(page.Attempts) == limit {
-				page.More = true
-				return nil
-			}
-			var a onejob.Attempt
-			if err := scanAttempt(r, &a); err != nil {
-				return err
-			}
-			if p.WithResult {
-				a.Result = scanResult(r)
-			}
-			page.Attempts = append(page.Attempts, a)
-			return nil
-		}, append(where.args, limit+1)...)
+	err = s.read(ctx, func(x *tx) (err error) {
+		page.Attempts, err = listed(x, attemptsInOrder(&p), where, limit+1)
+		return err
 	})
+	if page.More = len(page.Attempts) > limit; page.More {
+		page.Attempts = page.Attempts[:limit]
+	}
 	return page, err
+}
+
+func attemptsInOrder(p *onejob.AttemptListParams) list[onejob.Attempt] {
+	l := list[onejob.Attempt]{
+		sql: `SELECT` + attemptColumns + ` FROM attempts a`, order: ` ORDER BY a.started_at DESC, a.id DESC`, scan: scanAttempt,
+		after: func(last *onejob.Attempt, w *where) { w.and(`(a.started_at, a.id) < (?, ?)`, last.StartedAt, last.ID) },
+	}
+	if p.JobID != "" {
+		l.order = ` ORDER BY a.number`
+		l.after = func(last *onejob.Attempt, w *where) { w.and(`a.number > ?`, last.Number) }
+	}
+	if p.WithResult {
+		l.sql = `SELECT` + attemptColumns + `, ` + resultColumns + ` FROM attempts a`
+		l.scan = func(r *row, a *onejob.Attempt) error {
+			err := scanAttempt(r, a)
+			a.Result = scanResult(r)
+			return err
+		}
+	}
+	return l
 }
 
 // attemptsWanted reports false when no attempt can be meant.

@@ -36,13 +36,13 @@ func (x *tx) mark(p *onejob.AttemptMarkParams) (onejob.AttemptMarkResult, error)
 		return onejob.AttemptMarkResult{}, err
 	}
 	if n == 0 {
-		return onejob.AttemptMarkResult{}, errorOfLostClaim(p.Ref)
+		return onejob.AttemptMarkResult{}, onejob.ErrorOfLostClaim(p.Ref)
 	}
 	j, err := x.changed(p.Ref.Part, p.Ref.JobID)
 	if err != nil {
 		return onejob.AttemptMarkResult{}, err
 	}
-	return onejob.AttemptMarkResult{Attempt: *attemptIn(&j.Job, p.Ref.ID)}, nil
+	return onejob.AttemptMarkResult{Attempt: *onejob.AttemptOf(&j.Job, p.Ref.ID)}, nil
 }
 
 // AttemptRenew extends leases. One that has ended can still be renewed while
@@ -62,18 +62,11 @@ func (x *tx) renew(p *onejob.AttemptRenewParams) (result onejob.AttemptRenewResu
 		return result, err
 	}
 	if n == 0 {
-		return result, errorOfLostClaim(p.Ref)
+		return result, onejob.ErrorOfLostClaim(p.Ref)
 	}
 	err = x.query(`SELECT cancel_requested_at IS NOT NULL FROM job_states WHERE part = ? AND job_id = ?`, func(r *row) error {
 		result.CancelRequested = r.Bool()
 		return nil
 	}, int(p.Ref.Part), p.Ref.JobID)
 	return result, err
-}
-
-func errorOfLostClaim(ref onejob.AttemptRef) error {
-	return &onejob.Error{
-		Code: onejob.CodeClaimLost, JobID: ref.JobID, AttemptID: ref.ID,
-		Message: "the attempt is no longer held under this claim",
-	}
 }

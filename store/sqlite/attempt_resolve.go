@@ -111,7 +111,7 @@ func (x *tx) ruled(was *onejob.Attempt) (onejob.AttemptResolveResult, error) {
 	if err != nil {
 		return onejob.AttemptResolveResult{}, err
 	}
-	a := *attemptIn(j, was.ID)
+	a := *onejob.AttemptOf(j, was.ID)
 	err = x.query(`SELECT `+resultColumns+` FROM attempts a WHERE a.part = ? AND a.id = ?`, func(r *row) error {
 		a.Result = scanResult(r)
 		return nil

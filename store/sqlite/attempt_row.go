@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"encoding/json"
-	"slices"
 
 	"github.com/onejob-dev/onejob"
 )
@@ -88,15 +87,6 @@ func (x *tx) attemptByID(part uint8, id string) (*onejob.Attempt, error) {
 		return scanAttempt(r, a)
 	}, int(part), id)
 	return a, err
-}
-
-// attemptIn returns a job's own attempt.
-func attemptIn(j *onejob.Job, id string) *onejob.Attempt {
-	i := slices.IndexFunc(j.Attempts, func(a onejob.Attempt) bool { return a.ID == id })
-	if i < 0 {
-		return nil
-	}
-	return &j.Attempts[i]
 }
 
 // insertAttempt inserts an attempt that NewAttempt made. Zero rows: another one

@@ -1,9 +1,7 @@
 package sqlite
 
 import (
-	"bytes"
 	"context"
-	"slices"
 
 	"github.com/onejob-dev/onejob"
 )
@@ -20,7 +18,7 @@ func (x *tx) startAsked(p *onejob.AttemptStartParams) (onejob.AttemptStartResult
 	if err != nil {
 		return onejob.AttemptStartResult{}, err
 	}
-	if a := askedWith(&j.Job, p.RequestKeyHash); a != nil {
+	if a := onejob.AskedWith(&j.Job, p.RequestKeyHash); a != nil {
 		return x.repeatAsked(&j.Job, a, p)
 	}
 	if err := onejob.CheckRevision(&j.Job, p.IfRevision); err != nil {
@@ -30,29 +28,18 @@ func (x *tx) startAsked(p *onejob.AttemptStartParams) (onejob.AttemptStartResult
 	if err := onejob.CheckAsked(&j.Job, d); err != nil {
 		return onejob.AttemptStartResult{}, err // a refused request takes no key
 	}
+	if err := onejob.CheckServed(&j.Job, d, &p.StartParams); err != nil {
+		return onejob.AttemptStartResult{}, err
+	}
 	a := onejob.NewAttempt(&j.Job, j.Attempts, d, p.StartParams, x.now)
 	a.RequestKeyHash, a.RequestFingerprint = p.RequestKeyHash, p.RequestFingerprint
 	claimed, err := x.start(&j.Job, a)
 	return onejob.AttemptStartResult{Claimed: claimed}, err
 }
 
-// askedWith returns the attempt that a button's key stands for, or nil.
-func askedWith(j *onejob.Job, keyHash []byte) *onejob.Attempt {
-	i := slices.IndexFunc(j.Attempts, func(a onejob.Attempt) bool {
-		return len(keyHash) > 0 && bytes.Equal(a.RequestKeyHash, keyHash)
-	})
-	if i < 0 {
-		return nil
-	}
-	return &j.Attempts[i]
-}
-
 func (x *tx) repeatAsked(j *onejob.Job, a *onejob.Attempt, p *onejob.AttemptStartParams) (onejob.AttemptStartResult, error) {
-	if !bytes.Equal(a.RequestFingerprint, p.RequestFingerprint) {
-		return onejob.AttemptStartResult{Existed: true, Err: &onejob.Error{
-			Code: onejob.CodeKeyConflict, JobID: j.ID, AttemptID: a.ID,
-			Message: "this idempotency key was used to ask for another attempt; use a new key",
-		}}, nil
+	if err := onejob.JudgeAsked(a, p); err != nil {
+		return onejob.AttemptStartResult{Existed: true, Err: err}, nil
 	}
 	return onejob.AttemptStartResult{Existed: true, Claimed: &onejob.Claimed{Job: j, Attempt: *a}}, x.withInput(j)
 }

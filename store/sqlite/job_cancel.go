@@ -65,13 +65,12 @@ func (s *Store) JobUnblock(ctx context.Context, params []onejob.JobUnblockParams
 
 func (x *tx) unblock(p *onejob.JobUnblockParams) (onejob.JobResult, error) {
 	j, err := x.jobToChange(p.ID, p.Owner, p.IfRevision)
-	switch {
-	case err != nil:
+	if err != nil {
 		return onejob.JobResult{}, err
-	case j.State.Terminal() || inDoubt(&j.Job):
-		return onejob.JobResult{}, onejob.CheckAsked(&j.Job, onejob.Decision{Verb: onejob.Wait})
-	case j.Blocked == nil || !j.Blocked.Reason.NeedsUnblock():
-		return onejob.JobResult{Job: &j.Job}, nil
+	}
+	needed, err := onejob.CheckUnblock(&j.Job)
+	if err != nil || !needed {
+		return onejob.JobResult{Job: &j.Job}, err
 	}
 	n, err := x.exec(`
 		UPDATE job_states SET state = 'queued', blocked = NULL, blocked_reason = NULL, unblocked_at = ?
@@ -92,13 +91,4 @@ func (x *tx) unblock(p *onejob.JobUnblockParams) (onejob.JobResult, error) {
 		return onejob.JobResult{}, err
 	}
 	return onejob.JobResult{Job: &j.Job}, nil
-}
-
-func inDoubt(j *onejob.Job) bool {
-	for i := range j.Attempts {
-		if j.Attempts[i].State.InDoubt() {
-			return true
-		}
-	}
-	return false
 }

@@ -107,10 +107,16 @@ func (x *tx) recordRepeat(j *onejob.Job, judged error) error {
 	case judged != nil:
 		return nil
 	}
-	if err := x.record(onejob.JobEvent{Part: j.Part, JobID: j.ID, Kind: kind}); err != nil {
+	last, err := x.lastOf(j, kind)
+	if err != nil {
 		return err
 	}
-	_, err := x.exec(`UPDATE job_states SET replays = replays + 1 WHERE part = ? AND job_id = ?`, int(j.Part), j.ID)
+	if onejob.RecordsRepeat(last, x.now) {
+		if err := x.record(onejob.JobEvent{Part: j.Part, JobID: j.ID, Kind: kind}); err != nil {
+			return err
+		}
+	}
+	_, err = x.exec(`UPDATE job_states SET replays = replays + 1 WHERE part = ? AND job_id = ?`, int(j.Part), j.ID)
 	return err
 }
 
@@ -188,9 +194,9 @@ func (x *tx) insertState(j *onejob.Job) error {
 	code, message := failureColumns(j.Error)
 	_, err := x.exec(`
 		INSERT INTO job_states (
-			part, job_id, state, version, revision, attempts_made, priority, run_after, next_target, error_code, error, finished_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		int(j.Part), j.ID, string(j.State), j.Version, j.Revision, j.AttemptsMade, j.Priority, j.RunAfter, j.NextTarget,
+			part, job_id, state, version, revision, attempts_made, priority, run_after, next_target, deadline, error_code, error, finished_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		int(j.Part), j.ID, string(j.State), j.Version, j.Revision, j.AttemptsMade, j.Priority, j.RunAfter, j.NextTarget, j.Deadline,
 		code, message, j.FinishedAt)
 	return err
 }

@@ -5,13 +5,15 @@ import (
 	"context"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/onejob-dev/onejob"
 )
 
-// JobDecide decides again about blocked jobs, those blocked longest first. It
-// reads beside the writer and writes only what would change, so that jobs which
-// stay blocked cost no writer's time and never keep others from their turn.
+// JobDecide decides again about queued jobs whose deadline has passed, whether or
+// not anybody serves their targets, and about blocked jobs, those blocked longest
+// first. It reads beside the writer and writes only what would change, so that jobs
+// which stay as they are cost no writer's time and never keep others from their turn.
 func (s *Store) JobDecide(ctx context.Context, limit int) (changed []onejob.JobRef, err error) {
 	refs, err := s.freed(ctx, limit)
 	if err != nil || len(refs) == 0 {
@@ -37,9 +39,12 @@ func (s *Store) JobDecide(ctx context.Context, limit int) (changed []onejob.JobR
 	return changed, nil
 }
 
-// freed lists blocked jobs that would not stay as they are, at most limit of them.
+// freed lists jobs that would not stay as they are, at most limit of them.
 func (s *Store) freed(ctx context.Context, limit int) (refs []onejob.JobRef, err error) {
 	err = s.read(ctx, func(x *tx) error {
+		if refs, err = x.overdue(limit); err != nil {
+			return err
+		}
 		blocked, err := x.blocked()
 		if err != nil {
 			return err
@@ -52,6 +57,43 @@ func (s *Store) freed(ctx context.Context, limit int) (refs []onejob.JobRef, err
 		return nil
 	})
 	return refs, err
+}
+
+// overduePage is how many rows overdue looks at in one statement.
+const overduePage = 100
+
+// overdue lists queued jobs past their deadline that would not stay queued, at
+// most limit of them, longest past first. What cannot be read stays, and is passed.
+func (x *tx) overdue(limit int) (refs []onejob.JobRef, err error) {
+	var after struct {
+		deadline time.Time
+		ref      onejob.JobRef
+	}
+	for read := overduePage; read == overduePage && len(refs) < limit; {
+		var page []onejob.JobRef
+		err := x.query(`
+			SELECT deadline, part, job_id FROM job_states
+			WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= ? AND (deadline, part, job_id) > (?, ?, ?)
+			ORDER BY deadline, part, job_id LIMIT ?`, func(r *row) error {
+			after.deadline, after.ref = r.Time(), onejob.JobRef{Part: uint8(r.Int64()), ID: r.String()}
+			page = append(page, after.ref)
+			return nil
+		}, x.now, after.deadline.UnixMilli(), int(after.ref.Part), after.ref.ID, overduePage)
+		if err != nil {
+			return nil, err
+		}
+		read = len(page)
+		for _, ref := range page {
+			j, err := x.job(`WHERE j.part = ? AND j.id = ?`, int(ref.Part), ref.ID)
+			if err != nil && !concernsRow(err) {
+				return nil, err
+			}
+			if err == nil && j != nil && len(refs) < limit && !stays(x, &j.Job) {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	return refs, nil
 }
 
 // blocked reads the blocked jobs that something other than news of an attempt, or
@@ -82,14 +124,18 @@ func (x *tx) blocked() (jobs []*storedJob, err error) {
 	return jobs, nil
 }
 
+// stays reports whether deciding again would leave the job where it is.
 func stays(x *tx, j *onejob.Job) bool {
+	if j.State != onejob.JobBlocked && j.State != onejob.JobQueued {
+		return true
+	}
 	next := onejob.StandingOf(j, j.Attempts, nil, x.now)
-	return next.State == onejob.JobBlocked && reflect.DeepEqual(next.Blocked, j.Blocked)
+	return next.State == j.State && reflect.DeepEqual(next.Blocked, j.Blocked)
 }
 
 func (x *tx) decideAgain(ref onejob.JobRef) (freed bool, err error) {
 	j, err := x.job(`WHERE j.part = ? AND j.id = ?`, int(ref.Part), ref.ID)
-	if err != nil || j == nil || j.State != onejob.JobBlocked || stays(x, &j.Job) {
+	if err != nil || j == nil || stays(x, &j.Job) {
 		return false, err
 	}
 	return true, x.stand(&j.Job)

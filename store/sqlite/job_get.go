@@ -40,31 +40,21 @@ func (x *tx) get(p *onejob.JobGetParams) (*onejob.Job, error) {
 
 // JobList reads one page of jobs, newest first.
 func (s *Store) JobList(ctx context.Context, p onejob.JobListParams) (page onejob.JobPage, err error) {
-	w, limit := jobsWanted(&p), pageOf(p.Limit)
-	err = s.read(ctx, func(x *tx) error {
-		err := x.query(`SELECT`+jobColumns+` FROM jobs j JOIN job_states s ON s.part = j.part AND s.job_id = j.id`+w.sql()+`
-			ORDER BY j.created_at DESC, j.id DESC LIMIT ?`, func(r *row) error {
-			if len(page.Jobs) == limit {
-				page.More = true
-				return nil
-			}
-			var j storedJob
-			if err := scanJob(r, &j); err != nil {
-				return err
-			}
-			page.Jobs = append(page.Jobs, &j.Job)
-			return nil
-		}, append(w.args, limit+1)...)
-		if err != nil {
-			return err
-		}
-		for _, j := range page.Jobs {
-			if j.Attempts, err = x.attemptsOf(j); err != nil {
-				return err
-			}
-		}
-		return nil
+	limit := pageOf(p.Limit)
+	var jobs []storedJob
+	err = s.read(ctx, func(x *tx) (err error) {
+		jobs, err = listed(x, list[storedJob]{
+			sql:   `SELECT` + jobColumns + ` FROM jobs j JOIN job_states s ON s.part = j.part AND s.job_id = j.id`,
+			order: ` ORDER BY j.created_at DESC, j.id DESC`, scan: scanJob,
+			complete: func(j *storedJob) (err error) { j.Attempts, err = x.attemptsOf(&j.Job); return err },
+			after:    func(last *storedJob, w *where) { w.and(`(j.created_at, j.id) < (?, ?)`, last.CreatedAt, last.ID) },
+		}, jobsWanted(&p), limit+1)
+		return err
 	})
+	page.More = len(jobs) > limit
+	for i := range jobs[:min(limit, len(jobs))] {
+		page.Jobs = append(page.Jobs, &jobs[i].Job)
+	}
 	return page, err
 }
 

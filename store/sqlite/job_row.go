@@ -137,7 +137,7 @@ func (x *tx) withResult(j *onejob.Job) error {
 	if j.CompletedBy == "" || j.Purged() {
 		return nil
 	}
-	winner := attemptIn(j, j.CompletedBy)
+	winner := onejob.AttemptOf(j, j.CompletedBy)
 	if winner == nil {
 		return nil
 	}

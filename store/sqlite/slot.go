@@ -30,9 +30,9 @@ func (x *tx) discard(ref onejob.AttemptRef) (onejob.AttemptFinishResult, error) 
 	if err != nil {
 		return onejob.AttemptFinishResult{}, err
 	}
-	a := attemptIn(&j.Job, ref.ID)
+	a := onejob.AttemptOf(&j.Job, ref.ID)
 	a.State, a.Discarded = onejob.AttemptDiscarded, discarded
-	for _, kind := range []onejob.EventKind{onejob.EventRaceLost, incidentOf(&j.Job, a)} {
+	for _, kind := range []onejob.EventKind{onejob.EventRaceLost, onejob.IncidentBy(&j.Job, a)} {
 		if kind == "" {
 			continue
 		}
@@ -49,17 +49,4 @@ func since(t, now time.Time) time.Duration {
 		return 0
 	}
 	return now.Sub(t)
-}
-
-// incidentOf says whether a discarded success may mean money spent twice. It does
-// when a ruling let a second attempt start and was wrong, whichever of the two
-// came first.
-func incidentOf(j *onejob.Job, a *onejob.Attempt) onejob.EventKind {
-	return onejob.IncidentOf(overruled(a) || overruled(attemptIn(j, j.CompletedBy)), j.CompletedBy)
-}
-
-// overruled reports whether a success came of an attempt that a ruling had
-// declared failed or cancelled.
-func overruled(a *onejob.Attempt) bool {
-	return a != nil && a.Ruling != nil && onejob.EventOfRuling(a.Ruling.Outcome) != onejob.EventAnswered
 }

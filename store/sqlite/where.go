@@ -23,7 +23,8 @@ func (w *where) sql() string {
 	return ` WHERE ` + strings.Join(w.conditions, ` AND `)
 }
 
-// known keeps the words that are ours: only those are ever written into SQL.
+// known keeps the words that are ours: only those are ever written into SQL. They
+// come in our order and once each, so that few statements are ever prepared.
 func known[T comparable](words, ours []T) []T {
-	return slices.DeleteFunc(slices.Clone(words), func(w T) bool { return !slices.Contains(ours, w) })
+	return slices.DeleteFunc(slices.Clone(ours), func(w T) bool { return !slices.Contains(words, w) })
 }

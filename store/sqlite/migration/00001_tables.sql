@@ -48,6 +48,7 @@ CREATE TABLE job_states (
     priority            INTEGER NOT NULL,
     run_after           INTEGER NOT NULL,
     next_target         TEXT    NOT NULL, -- '' when none is next
+    deadline            INTEGER,          -- the job's own, for the index over queued ones
     completed_by        TEXT,
     blocked             TEXT,             -- JSON, with state blocked
     blocked_reason      TEXT,
@@ -133,6 +134,8 @@ CREATE INDEX attempts_leases ON attempts (lease_expires_at) WHERE state IN ('sta
 CREATE INDEX attempts_unknown ON attempts (started_at DESC, id DESC) WHERE state = 'unknown';
 -- By target first: a claimer takes only targets that it can call.
 CREATE INDEX job_states_due ON job_states (next_target, priority DESC, run_after) WHERE state = 'queued';
+-- A deadline ends a queued job also when nobody serves its target.
+CREATE INDEX job_states_deadline ON job_states (deadline) WHERE state = 'queued' AND deadline IS NOT NULL;
 CREATE INDEX job_states_blocked ON job_states (blocked_reason) WHERE state = 'blocked';
 CREATE INDEX job_states_old ON job_states (finished_at) WHERE finished_at IS NOT NULL AND purged = 0;
 CREATE INDEX jobs_by_owner ON jobs (owner, created_at DESC, id DESC);
