@@ -84,12 +84,19 @@ type Error struct {
 	// RetryAfter says when asking again can help. Zero: no such time is known.
 	RetryAfter time.Duration
 
-	// Reason and Candidates say why a fallback was refused; see [CodeFailoverNotCertified].
+	// Reason and Candidates say why a fallback was refused; see
+	// [CodeFailoverNotCertified]. With [CodeStoreUnavailable], Reason may be
+	// [ReasonRowLocked].
 	Reason     string
 	Candidates []Candidate
 
 	Err error // cause; never sent over the wire
 }
+
+// ReasonRowLocked, with [CodeStoreUnavailable], says that somebody else's open
+// transaction holds this one row: nothing was changed, and the same call for that
+// row alone may wait for the transaction to end.
+const ReasonRowLocked = "row_locked"
 
 // Error returns code, message and cause, for logs.
 func (e *Error) Error() string {

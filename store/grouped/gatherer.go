@@ -2,6 +2,7 @@ package grouped
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -12,17 +13,27 @@ import (
 // flushTimeout bounds one flush, since no caller's context does.
 const flushTimeout = 30 * time.Second
 
-// gatherer gathers the callers of one method. At most one flush is under way; who
-// comes meanwhile waits for the next.
-type gatherer[P, R any] struct {
-	opts  Options
+// method is one method of a store, as a gatherer uses it.
+type method[P, R any] struct {
 	flush func(context.Context, []P) ([]R, error)
-	keyOf func(*P) string // rows of one key never share a flush; nil: no such rule
+	// alone does a row that flush answered with [onejob.ReasonRowLocked] again.
+	alone func(context.Context, []P) ([]R, error)
+	errOf func(*R) error
+
+	keyOf  func(*P) string // rows of one key never share a flush; nil: no such rule
+	atOnce int             // flushes under way at most; more than one only without keys
+}
+
+// gatherer gathers the callers of one method. At most so many flushes are under
+// way; who comes meanwhile waits for the next.
+type gatherer[P, R any] struct {
+	method[P, R]
+	opts Options
 
 	mu       sync.Mutex
 	waiting  []*caller[P, R]
-	rows     int // in waiting
-	flushing bool
+	rows     int        // in waiting
+	flushing int        // flushes under way
 	idle     *sync.Cond // signalled when flushing ends
 }
 
@@ -37,8 +48,8 @@ type answer[R any] struct {
 	err     error
 }
 
-func newGatherer[P, R any](opts Options, flush func(context.Context, []P) ([]R, error), keyOf func(*P) string) *gatherer[P, R] {
-	g := &gatherer[P, R]{opts: opts, flush: flush, keyOf: keyOf}
+func newGatherer[P, R any](opts Options, m method[P, R]) *gatherer[P, R] {
+	g := &gatherer[P, R]{opts: opts, method: m}
 	g.idle = sync.NewCond(&g.mu)
 	return g
 }
@@ -55,10 +66,33 @@ func (g *gatherer[P, R]) do(ctx context.Context, params []P) ([]R, error) {
 	}
 	select {
 	case a := <-c.done:
-		return a.results, a.err
+		if a.err != nil {
+			return nil, a.err
+		}
+		return a.results, g.retryLocked(ctx, params, a.results)
 	case <-ctx.Done():
 		return nil, onejob.Unavailable(fmt.Errorf("waiting for a commit: %w", context.Cause(ctx)))
 	}
+}
+
+// retryLocked does each row that another transaction stood in the way of once
+// more, alone and on its caller's own time: the neighbours have their answers.
+func (g *gatherer[P, R]) retryLocked(ctx context.Context, params []P, results []R) error {
+	for i := range results {
+		var e *onejob.Error
+		if !errors.As(g.errOf(&results[i]), &e) || e.Reason != onejob.ReasonRowLocked || e.Code != onejob.CodeStoreUnavailable {
+			continue
+		}
+		again, err := g.alone(ctx, params[i:i+1])
+		if err == nil && len(again) != 1 {
+			err = onejob.Unavailable(fmt.Errorf("the store answered %d of 1 rows", len(again)))
+		}
+		if err != nil {
+			return err // nothing is known of this row any more
+		}
+		results[i] = again[0]
+	}
+	return nil
 }
 
 func (g *gatherer[P, R]) join(c *caller[P, R]) error {
@@ -69,8 +103,8 @@ func (g *gatherer[P, R]) join(c *caller[P, R]) error {
 	}
 	g.waiting = append(g.waiting, c)
 	g.rows += len(c.params)
-	if !g.flushing {
-		g.flushing = true
+	if g.flushing < g.atOnce {
+		g.flushing++
 		go g.flushAll()
 	}
 	return nil
@@ -104,7 +138,7 @@ func (g *gatherer[P, R]) take() []*caller[P, R] {
 	}
 	g.waiting, g.rows = left, g.rows-size
 	if len(batch) == 0 {
-		g.flushing = false
+		g.flushing--
 		g.idle.Broadcast()
 	}
 	return batch
@@ -155,7 +189,7 @@ func (g *gatherer[P, R]) answer(batch []*caller[P, R]) {
 func (g *gatherer[P, R]) drain() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for g.flushing {
+	for g.flushing > 0 {
 		g.idle.Wait()
 	}
 }

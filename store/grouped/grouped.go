@@ -5,6 +5,9 @@
 // load the batches grow by themselves, and an idle store answers at once, since
 // nobody waits for a timer. Nothing else changes. Each row is still judged by
 // itself, and nobody is answered before the commit that holds their row returned.
+//
+// A row that somebody else's open transaction holds does not hold its neighbours:
+// they are answered, and it is tried again alone, while its own caller waits.
 package grouped
 
 import (
@@ -34,6 +37,7 @@ const (
 type Store struct {
 	onejob.Store
 
+	get    *gatherer[onejob.JobGetParams, onejob.JobResult]
 	create *gatherer[onejob.JobCreateParams, onejob.JobCreateResult]
 	mark   *gatherer[onejob.AttemptMarkParams, onejob.AttemptMarkResult]
 	renew  *gatherer[onejob.AttemptRenewParams, onejob.AttemptRenewResult]
@@ -41,6 +45,21 @@ type Store struct {
 }
 
 var _ onejob.Store = (*Store)(nil)
+
+// Hasty is a store that can be asked not to wait for others' open transactions.
+// Without it a shared flush waits for as long as its store does.
+type Hasty interface {
+	// Hasty returns the same store, which answers a row that another transaction
+	// holds with [onejob.ReasonRowLocked] soon. Closing it is closing the store.
+	Hasty() onejob.Store
+}
+
+// readsAtOnce is how many flushes of reads are under way at most, so that one
+// large answer does not hold up the small ones.
+const readsAtOnce = 2
+
+// maxReads is the most jobs that are read together: each may have a large result.
+const maxReads = 64
 
 // New returns store with its hot calls gathered. It returns
 // [onejob.CodeInvalidArgument] for a negative option.
@@ -55,15 +74,45 @@ func New(store onejob.Store, opts Options) (*Store, error) {
 	if opts.MaxWaiting == 0 {
 		opts.MaxWaiting = defaultMaxWaiting
 	}
+	shared := store
+	if h, ok := store.(Hasty); ok {
+		shared = h.Hasty()
+	}
+	reads := opts
+	reads.MaxBatch = min(reads.MaxBatch, maxReads)
 	return &Store{
-		Store:  store,
-		create: newGatherer(opts, store.JobCreate, nil),
+		Store: store,
+		get: newGatherer(reads, method[onejob.JobGetParams, onejob.JobResult]{
+			flush: shared.JobGet, alone: store.JobGet, atOnce: readsAtOnce,
+			errOf: func(r *onejob.JobResult) error { return r.Err },
+		}),
+		create: newGatherer(opts, method[onejob.JobCreateParams, onejob.JobCreateResult]{
+			flush: shared.JobCreate, alone: store.JobCreate, atOnce: 1,
+			errOf: func(r *onejob.JobCreateResult) error { return r.Err },
+		}),
 		// Two rows about one job go into two flushes: which of them is first is
 		// then decided by a commit, not by the order of rows in a statement.
-		mark:   newGatherer(opts, store.AttemptMark, func(p *onejob.AttemptMarkParams) string { return p.Ref.JobID }),
-		renew:  newGatherer(opts, store.AttemptRenew, nil),
-		finish: newGatherer(opts, store.AttemptFinish, func(p *onejob.AttemptFinishParams) string { return p.Ref.JobID }),
+		mark: newGatherer(opts, method[onejob.AttemptMarkParams, onejob.AttemptMarkResult]{
+			flush: shared.AttemptMark, alone: store.AttemptMark, atOnce: 1,
+			errOf: func(r *onejob.AttemptMarkResult) error { return r.Err },
+			keyOf: func(p *onejob.AttemptMarkParams) string { return p.Ref.JobID },
+		}),
+		renew: newGatherer(opts, method[onejob.AttemptRenewParams, onejob.AttemptRenewResult]{
+			flush: shared.AttemptRenew, alone: store.AttemptRenew, atOnce: 1,
+			errOf: func(r *onejob.AttemptRenewResult) error { return r.Err },
+		}),
+		finish: newGatherer(opts, method[onejob.AttemptFinishParams, onejob.AttemptFinishResult]{
+			flush: shared.AttemptFinish, alone: store.AttemptFinish, atOnce: 1,
+			errOf: func(r *onejob.AttemptFinishResult) error { return r.Err },
+			keyOf: func(p *onejob.AttemptFinishParams) string { return p.Ref.JobID },
+		}),
 	}, nil
+}
+
+// JobGet implements [onejob.Store]. Callers who wait for jobs that one commit
+// finished read them together.
+func (s *Store) JobGet(ctx context.Context, params []onejob.JobGetParams) ([]onejob.JobResult, error) {
+	return s.get.do(ctx, params)
 }
 
 // JobCreate implements [onejob.Store].
@@ -89,6 +138,7 @@ func (s *Store) AttemptFinish(ctx context.Context, params []onejob.AttemptFinish
 // Close waits for the flushes under way and closes the store behind. A call that
 // comes later fails as the closed store fails it.
 func (s *Store) Close() error {
+	s.get.drain()
 	s.create.drain()
 	s.mark.drain()
 	s.renew.drain()

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -9,7 +10,8 @@ import (
 	"github.com/onejob-dev/onejob"
 )
 
-// AttemptList implements [onejob.Store].
+// AttemptList implements [onejob.Store]. An attempt that cannot be read is left out,
+// unless it is the one asked for.
 func (s *Store) AttemptList(ctx context.Context, p onejob.AttemptListParams) (onejob.AttemptPage, error) {
 	page := onejob.AttemptPage{Attempts: []onejob.Attempt{}}
 	f, ok := attemptFilter(p)
@@ -28,20 +30,32 @@ func (s *Store) AttemptList(ctx context.Context, p onejob.AttemptListParams) (on
 	if err != nil {
 		return page, onejob.Unavailable(err)
 	}
+	read := 0
 	err = forEach(rows, func(row pgx.Row) error {
+		if page.More = read == limit; page.More {
+			return nil
+		}
+		read++
 		a, err := scanAttempt(row)
+		if p.ID == "" && errors.As(err, new(spoiled)) {
+			s.log.ErrorContext(ctx, "an attempt cannot be read; it is left out of a list", "attempt_id", a.ID, "error", err)
+			return nil
+		}
 		page.Attempts = append(page.Attempts, a)
 		return err
 	})
-	if page.More = len(page.Attempts) > limit; page.More {
-		page.Attempts = page.Attempts[:limit]
+	if err != nil && ofRow(err) {
+		return page, rowError(err)
 	}
 	return page, onejob.Unavailable(err)
 }
 
-// attemptFilter reports false for an id that can be nobody's.
+// attemptFilter reports false for what is in no row.
 func attemptFilter(p onejob.AttemptListParams) (*filter, bool) {
 	f := &filter{}
+	if !storable(p.Owner) || !storable(p.States...) {
+		return nil, false
+	}
 	if p.ID != "" {
 		ref, ok := refOf(p.ID)
 		if !ok {

@@ -10,12 +10,17 @@ import (
 	"github.com/onejob-dev/onejob"
 )
 
-// singlesAtOnce bounds the connections that the rows of a spoiled batch take.
-const singlesAtOnce = 4
+// A spoiled batch is done again in so many pieces, which share so few connections:
+// of 256 rows, those beside a bad one wait for two more rounds.
+const (
+	pieces       = 16
+	piecesAtOnce = 4
+)
 
 // each runs act on rows (indices into a method's params) in one transaction. If
-// one of them spoils it, each is done in a transaction of its own, and fail hears
-// of those that could not be. act commits, and writes its answers anew each time.
+// one of them spoils it, they are done in pieces, down to each in a transaction of
+// its own, and fail hears of those that could not be. act commits, and writes its
+// answers anew each time.
 //
 // The error is the whole batch's: nothing is known of it.
 func (s *Store) each(ctx context.Context, rows []int, act func(ctx context.Context, t *txn, rows []int) error, fail func(row int, err error)) error {
@@ -29,17 +34,31 @@ func (s *Store) each(ctx context.Context, rows []int, act func(ctx context.Conte
 	case !ofRow(err):
 		return onejob.Unavailable(err)
 	case len(rows) == 1:
-		s.log.WarnContext(ctx, "the database refused a row", "error", err)
-		fail(rows[0], rowError(err))
-		return nil
+		return s.alone(ctx, rows, err, act, fail)
 	}
-	s.log.InfoContext(ctx, "a batch is done row by row", "rows", len(rows), "error", err)
+	s.log.InfoContext(ctx, "a batch is done in pieces", "rows", len(rows), "error", err)
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(singlesAtOnce)
-	for _, row := range rows {
-		group.Go(func() error { return s.each(ctx, []int{row}, act, fail) })
+	group.SetLimit(piecesAtOnce)
+	for piece := range slices.Chunk(rows, (len(rows)+pieces-1)/pieces) {
+		group.Go(func() error { return s.each(ctx, piece, act, fail) })
 	}
 	return group.Wait()
+}
+
+// alone deals with the one row that spoiled its transaction with err: it waits for
+// whoever is in its way, unless the store is in haste.
+func (s *Store) alone(ctx context.Context, row []int, err error, act func(ctx context.Context, t *txn, rows []int) error, fail func(row int, err error)) error {
+	if inTheWay(err) && !s.hasty {
+		err = s.patiently(ctx, func(t *txn) error { return act(ctx, t, row) })
+	}
+	if err == nil || !ofRow(err) {
+		return onejob.Unavailable(err)
+	}
+	if !inTheWay(err) {
+		s.log.WarnContext(ctx, "the database refused a row", "error", err)
+	}
+	fail(row[0], rowError(err))
+	return nil
 }
 
 // inWaves runs each on waves of rows, so that no two in one transaction concern

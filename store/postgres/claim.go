@@ -37,12 +37,14 @@ const sqlJobsDue = sqlLevels + `, c AS MATERIALIZED (
 )
 SELECT part, job_id FROM c`
 
-// NULL: nothing is queued for these targets.
+// NULL: nothing is to become due for these targets. What is due and was passed
+// over, because another claimer holds it, is that one's.
 const sqlNextDue = sqlLevels + `
 SELECT min(next.run_after)
   FROM level l CROSS JOIN LATERAL (
        SELECT s.run_after FROM job_states s
-        WHERE s.state = 'queued' AND s.priority = l.priority AND s.next_target = ANY($1::text[])
+        WHERE s.state = 'queued' AND s.priority = l.priority
+          AND s.run_after > onejob_now() AND s.next_target = ANY($1::text[])
         ORDER BY s.run_after LIMIT 1
   ) next`
 
@@ -58,7 +60,7 @@ func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (
 		if due, err = dueJobs(ctx, t, p); err != nil {
 			return err
 		}
-		return claim(ctx, t, due, p.StartParams, &r)
+		return s.claim(ctx, t, due, p.StartParams, &r)
 	})
 	if err == nil || !ofRow(err) {
 		return r, onejob.Unavailable(err)
@@ -96,13 +98,13 @@ func nextDue(b *pgx.Batch, p onejob.StartParams, r *onejob.AttemptClaimResult) {
 
 // claim starts the attempts that Decide asks for, writes down whatever else it
 // says, and commits.
-func claim(ctx context.Context, t *txn, due []onejob.JobRef, p onejob.StartParams, r *onejob.AttemptClaimResult) error {
+func (s *Store) claim(ctx context.Context, t *txn, due []onejob.JobRef, p onejob.StartParams, r *onejob.AttemptClaimResult) error {
 	b := t.batch()
 	if len(due) == 0 {
 		nextDue(b, p, r)
 		return t.commit(ctx, b)
 	}
-	l := load(b, due, loading{lock: true, input: true})
+	l := load(b, due, loading{lock: true, input: true, tolerant: true})
 	if err := t.send(ctx, b); err != nil {
 		return err
 	}
@@ -112,7 +114,7 @@ func claim(ctx context.Context, t *txn, due []onejob.JobRef, p onejob.StartParam
 	for _, ref := range due {
 		job := l.job(ref)
 		if job == nil || job.State != onejob.JobQueued {
-			continue // only alone, after a spoiled batch: somebody else has dealt with it
+			continue // unreadable; or, after a spoiled batch, somebody else has dealt with it
 		}
 		d := onejob.Decide(job, job.Attempts, nil, l.now, onejob.Ask{})
 		if _, callable := p.Targets[d.Target]; d.Verb == onejob.Start && callable {
@@ -128,11 +130,15 @@ func claim(ctx context.Context, t *txn, due []onejob.JobRef, p onejob.StartParam
 		return err
 	}
 	b = t.batch()
+	setAside(b, slices.Collect(maps.Keys(l.broken)))
 	stand(b, settled)
 	writeEvents(b, events)
 	nextDue(b, p, r)
 	if err := t.commit(ctx, b); err != nil {
 		return err
+	}
+	for ref, err := range l.broken {
+		s.log.ErrorContext(ctx, "a due job cannot be read; it is set aside for a while", "job_id", ref.ID, "error", err)
 	}
 	for _, a := range starts {
 		r.Claimed = append(r.Claimed, onejob.Claimed{Job: l.job(onejob.JobRef{Part: a.Part, ID: a.JobID}), Attempt: a})
@@ -143,19 +149,44 @@ func claim(ctx context.Context, t *txn, due []onejob.JobRef, p onejob.StartParam
 	return nil
 }
 
-// claimSingly claims the jobs of a batch that one of them spoiled. That one is
-// passed over and told of in the log; the others do not wait for it.
+// At the head of the queue a job that cannot be claimed would keep all others from
+// their turn.
+const sqlSetAside = `
+UPDATE job_states s SET run_after = onejob_now() + interval '1 minute'
+  FROM unnest($1::smallint[], $2::text[]) AS u (part, job_id)
+ WHERE s.part = u.part AND s.job_id = u.job_id AND s.state = 'queued'`
+
+// setAside queues the putting off of jobs whose rows cannot be read, or are
+// refused when written.
+func setAside(b *pgx.Batch, refs []onejob.JobRef) {
+	if len(refs) == 0 {
+		return
+	}
+	parts, ids := refColumns(distinct(refs))
+	b.Queue(sqlSetAside, parts, ids)
+}
+
+// claimSingly claims the jobs of a batch that one of them spoiled. That one is set
+// aside and told of in the log; the others do not wait for it.
 func (s *Store) claimSingly(ctx context.Context, due []onejob.JobRef, p onejob.StartParams, r *onejob.AttemptClaimResult) error {
 	r.Claimed, r.Settled = nil, nil
 	for _, ref := range due {
-		err := s.inTx(ctx, sqlBegin, func(t *txn) error { return claim(ctx, t, []onejob.JobRef{ref}, p, r) })
+		err := s.inTx(ctx, sqlBegin, func(t *txn) error { return s.claim(ctx, t, []onejob.JobRef{ref}, p, r) })
 		if err == nil {
 			continue
 		}
 		if !ofRow(err) {
 			return onejob.Unavailable(err)
 		}
-		s.log.WarnContext(ctx, "a due job cannot be claimed", "job_id", ref.ID, "error", err)
+		s.log.ErrorContext(ctx, "a due job cannot be claimed; it is set aside for a while", "job_id", ref.ID, "error", err)
+		err = s.inTx(ctx, sqlBegin, func(t *txn) error {
+			b := t.batch()
+			setAside(b, []onejob.JobRef{ref})
+			return t.commit(ctx, b)
+		})
+		if err != nil && !ofRow(err) {
+			return onejob.Unavailable(err)
+		}
 	}
 	return nil
 }

@@ -124,11 +124,22 @@ func newCreating(params []onejob.JobCreateParams, about time.Time) *creating {
 			JobCreateParams: &p, refuse: p.Refuse,
 			key: keyOf(p.Part, p.Owner, p.KeyHash),
 		}
-		if in := &c.intents[i]; in.refuse == nil {
+		in := &c.intents[i]
+		if !in.storable() {
+			c.fail(i, &onejob.Error{Code: onejob.CodeInvalidArgument, Message: "the store does not take this row: a text in it is not UTF-8, or holds NUL"})
+			continue
+		}
+		if in.refuse == nil {
 			in.refuse = in.prepare(about)
 		}
 	}
 	return c
+}
+
+// storable reports whether the intent can be in the database at all. One that
+// cannot is under no key either.
+func (in *intent) storable() bool {
+	return storable(in.ID, in.Owner, in.KeyPrefix, in.Token, in.Kind, in.Target, in.Supersedes, in.Trace)
 }
 
 // prepare makes the attempt that is to start with the job, or says why the intent

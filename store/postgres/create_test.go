@@ -120,7 +120,7 @@ func TestJobCreateARowTheDatabaseRefusesFailsAlone(t *testing.T) {
 
 	s := open(t, schema(t))
 	poisoned := intent(t, "poisoned")
-	poisoned.Trace = "a\x00b"
+	poisoned.Fingerprint = nil
 	r := create(t, s, intent(t, "k1"), poisoned, intent(t, "k2"))
 	if r[0].Err != nil || r[2].Err != nil {
 		t.Errorf("the neighbours answered %v and %v; want jobs", r[0].Err, r[2].Err)

@@ -3,62 +3,92 @@ package postgres
 import (
 	"context"
 	"reflect"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/onejob-dev/onejob"
 )
 
-// decideAtOnce is how many blocked jobs are read at a time.
+// decideAtOnce is how many jobs are read at a time.
 const decideAtOnce = 200
 
-// Blocked longest first is created first, near enough; the place to go on from is
-// exact.
-const sqlJobsBlocked = `
-SELECT j.part, j.id, j.created_at FROM job_states s JOIN jobs j ON j.part = s.part AND j.id = s.job_id
- WHERE s.state = 'blocked' AND (j.created_at, j.id) > (coalesce($1::timestamptz, '-infinity'), $2::text)
- ORDER BY j.created_at, j.id LIMIT $3`
+// What JobDecide looks at. Each walks its own partial index from a place to go on
+// from, so that what stays as it is never keeps others from their turn.
+const (
+	// A job whose targets nobody serves is claimed by nobody, and is late all the same.
+	sqlJobsLate = `
+SELECT part, job_id, deadline FROM job_states
+ WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= onejob_now()
+   AND (deadline, part, job_id) > (coalesce($1::timestamptz, '-infinity'), $2::smallint, $3::text)
+ ORDER BY deadline, part, job_id LIMIT $4`
 
-// JobDecide implements [onejob.Store].
+	// Those that something other than news of an attempt, or a person, can free.
+	// Blocked longest first is due first, near enough.
+	sqlJobsToFree = `
+SELECT part, job_id, run_after FROM job_states
+ WHERE state = 'blocked' AND blocked_reason NOT IN ('attempt_unknown', 'parked', 'needs_operator')
+   AND (run_after, part, job_id) > (coalesce($1::timestamptz, '-infinity'), $2::smallint, $3::text)
+ ORDER BY run_after, part, job_id LIMIT $4`
+)
+
+// JobDecide implements [onejob.Store]. It also ends queued jobs past their deadline
+// that no claim has ended.
 func (s *Store) JobDecide(ctx context.Context, limit int) (changed []onejob.JobRef, err error) {
-	var after onejob.JobCursor
-	for len(changed) < limit {
-		refs, last, err := s.blockedJobs(ctx, after)
-		if err != nil {
-			return changed, onejob.Unavailable(err)
-		}
-		if len(refs) == 0 {
-			break
-		}
-		if err := s.decideAgain(ctx, refs, limit, &changed); err != nil {
+	for _, sql := range []string{sqlJobsLate, sqlJobsToFree} {
+		if err := s.hastily().decide(ctx, sql, limit, &changed); err != nil {
 			return changed, err
 		}
-		after = last
 	}
 	return changed, nil
 }
 
-func (s *Store) blockedJobs(ctx context.Context, after onejob.JobCursor) (refs []onejob.JobRef, last onejob.JobCursor, err error) {
-	rows, err := s.pool.Query(ctx, sqlJobsBlocked, stamp(after.CreatedAt), after.ID, decideAtOnce)
+// place is where a walk over jobs has come to.
+type place struct {
+	at  time.Time
+	ref onejob.JobRef
+}
+
+func (s *Store) decide(ctx context.Context, sql string, limit int, changed *[]onejob.JobRef) error {
+	var after place
+	for len(*changed) < limit {
+		refs, last, err := s.jobsAfter(ctx, sql, after)
+		if err != nil {
+			return onejob.Unavailable(err)
+		}
+		if len(refs) == 0 {
+			break
+		}
+		if err := s.decideAgain(ctx, refs, limit, changed); err != nil {
+			return err
+		}
+		after = last
+	}
+	return nil
+}
+
+func (s *Store) jobsAfter(ctx context.Context, sql string, after place) (refs []onejob.JobRef, last place, err error) {
+	rows, err := s.pool.Query(ctx, sql, stamp(after.at), int16(after.ref.Part), after.ref.ID, decideAtOnce)
 	if err != nil {
 		return nil, last, err
 	}
 	err = forEach(rows, func(row pgx.Row) error {
 		var part int16
-		err := row.Scan(&part, &last.ID, &last.CreatedAt)
-		refs = append(refs, onejob.JobRef{Part: uint8(part), ID: last.ID})
+		err := row.Scan(&part, &last.ref.ID, &last.at)
+		last.ref.Part = uint8(part)
+		refs = append(refs, last.ref)
 		return err
 	})
 	return refs, last, err
 }
 
 // decideAgain changes those of refs that no longer stand where they stood. Most
-// do, and are read without a lock.
+// do, and are read without a lock. What cannot be read stays as it is.
 func (s *Store) decideAgain(ctx context.Context, refs []onejob.JobRef, limit int, changed *[]onejob.JobRef) error {
 	var l *loaded
 	err := s.read(ctx, func(t *txn) error {
 		b := t.batch()
-		l = load(b, refs, loading{})
+		l = load(b, refs, loading{tolerant: true})
 		return t.commit(ctx, b)
 	})
 	if err != nil {
@@ -84,13 +114,17 @@ func (s *Store) decideAgain(ctx context.Context, refs []onejob.JobRef, limit int
 	return nil
 }
 
-// moves reports whether a blocked job would stand elsewhere if decided now.
+// moves reports whether a job would stand elsewhere if decided now. A queued one
+// is the claimers' business unless it is over.
 func moves(job *onejob.Job, l *loaded) bool {
-	if job.State != onejob.JobBlocked {
-		return false
-	}
 	now := onejob.StandingOf(job, job.Attempts, nil, l.now)
-	return now.State != job.State || !reflect.DeepEqual(now.Blocked, job.Blocked)
+	switch {
+	case job.State == onejob.JobQueued:
+		return now.Closes()
+	case job.State == onejob.JobBlocked:
+		return now.State != job.State || !reflect.DeepEqual(now.Blocked, job.Blocked)
+	}
+	return false
 }
 
 func decideAll(ctx context.Context, t *txn, refs []onejob.JobRef, rows []int, done []bool) error {

@@ -35,12 +35,12 @@ func ofRow(err error) bool {
 	return pg.Severity != "FATAL" && pg.Severity != "PANIC"
 }
 
-// SQLSTATEs that another transaction is the cause of.
-const (
-	stateSerialization = "40001"
-	stateDeadlock      = "40P01"
-	stateLockTimeout   = "55P03"
-)
+// inTheWay reports whether another transaction is the cause of err: it was not to
+// be serialised with, waited for the same rows in another order, or held one.
+func inTheWay(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01" || pg.Code == "55P03")
+}
 
 // rowError is what a row answers when the database refused it alone.
 func rowError(err error) error {
@@ -52,10 +52,9 @@ func rowError(err error) error {
 	if !errors.As(err, &pg) {
 		return onejob.Unavailable(err)
 	}
-	switch pg.Code {
-	case stateSerialization, stateDeadlock, stateLockTimeout:
+	if inTheWay(err) {
 		return &onejob.Error{
-			Code: onejob.CodeStoreUnavailable, RetryAfter: time.Second, Err: err,
+			Code: onejob.CodeStoreUnavailable, Reason: onejob.ReasonRowLocked, RetryAfter: time.Second, Err: err,
 			Message: "another transaction holds this row; nothing was changed, repeat with the same idempotency key",
 		}
 	}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,10 +14,16 @@ INSERT INTO events (part, job_id, attempt_id, kind, at, actor, detail)
 SELECT u.part, u.job_id, u.attempt_id, u.kind, onejob_now(), u.actor, u.detail
   FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
        WITH ORDINALITY AS u (part, job_id, attempt_id, kind, actor, detail, ord)
+ WHERE u.kind NOT IN ('replayed', 'conflicted')
+    OR NOT EXISTS (SELECT FROM events e WHERE e.part = u.part AND e.job_id = u.job_id AND e.kind = u.kind
+                      AND e.at > onejob_now() - interval '1 hour')
  ORDER BY u.ord`
 
-// writeEvents queues what rows cannot tell. The time is the transaction's.
+// writeEvents queues what rows cannot tell. The time is the transaction's. Of
+// replays and conflicts, which cost the caller nothing, at most one an hour and
+// job is written: job_states.replays counts them all.
 func writeEvents(b *pgx.Batch, events []onejob.JobEvent) {
+	events = withoutMore(events)
 	if len(events) == 0 {
 		return
 	}
@@ -31,6 +38,24 @@ func writeEvents(b *pgx.Batch, events []onejob.JobEvent) {
 		text(func(e onejob.JobEvent) string { return e.Actor }),
 		text(func(e onejob.JobEvent) string { return e.Detail }),
 	)
+}
+
+// withoutMore leaves out all but the first replay and conflict of each job.
+func withoutMore(events []onejob.JobEvent) []onejob.JobEvent {
+	type repeated struct {
+		job  onejob.JobRef
+		kind onejob.EventKind
+	}
+	seen := map[repeated]bool{}
+	return slices.DeleteFunc(events, func(e onejob.JobEvent) bool {
+		if e.Kind != onejob.EventReplayed && e.Kind != onejob.EventConflicted {
+			return false
+		}
+		r := repeated{job: onejob.JobRef{Part: e.Part, ID: e.JobID}, kind: e.Kind}
+		more := seen[r]
+		seen[r] = true
+		return more
+	})
 }
 
 const sqlEvents = `

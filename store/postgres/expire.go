@@ -50,7 +50,7 @@ func (s *Store) AttemptExpire(ctx context.Context, refs []onejob.AttemptRef) ([]
 	expired := make([]bool, len(refs))
 	act := func(ctx context.Context, t *txn, rows []int) error { return expireAll(ctx, t, refs, rows, expired) }
 	fail := func(int, error) {} // the next sweep finds it again
-	err := s.inWaves(ctx, len(refs), func(row int) string { return refs[row].ID }, act, fail)
+	err := s.hastily().inWaves(ctx, len(refs), func(row int) string { return refs[row].ID }, act, fail)
 	if err != nil {
 		return nil, err
 	}

@@ -12,15 +12,21 @@ import (
 	"github.com/onejob-dev/onejob"
 )
 
-// AttemptFinish implements [onejob.Store], in three round trips: lock and read,
-// swap the attempts and the slot, write what follows and commit.
+// AttemptFinish implements [onejob.Store]. A plain success costs one round trip.
+// Everything else costs three: lock and read, swap the attempts and the slot, write
+// what follows and commit.
 func (s *Store) AttemptFinish(ctx context.Context, params []onejob.AttemptFinishParams) ([]onejob.AttemptFinishResult, error) {
 	results := make([]onejob.AttemptFinishResult, len(params))
 	fail := func(row int, err error) { results[row] = onejob.AttemptFinishResult{Err: err} }
 	act := func(ctx context.Context, t *txn, rows []int) error { return finishAll(ctx, t, params, rows, results) }
-	err := s.inWaves(ctx, len(params), func(row int) string { return params[row].Ref.ID }, act, fail)
+	left, err := s.succeed(ctx, params, results)
 	if err != nil {
 		return nil, err
+	}
+	for _, wave := range waves(len(left), func(i int) string { return params[left[i]].Ref.ID }) {
+		if err := s.each(ctx, column(wave, func(i int) int { return left[i] }), act, fail); err != nil {
+			return nil, err
+		}
 	}
 	return results, nil
 }

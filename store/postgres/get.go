@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 
 	"github.com/onejob-dev/onejob"
 )
@@ -32,21 +33,28 @@ func (s *Store) JobGet(ctx context.Context, params []onejob.JobGetParams) ([]one
 
 func (s *Store) get(ctx context.Context, params []onejob.JobGetParams, results []onejob.JobResult) error {
 	var bare, full []onejob.JobRef
+	readers := make(map[onejob.JobRef]string, len(params))
 	for _, p := range params {
 		ref, ok := refOf(p.ID)
-		switch {
-		case !ok:
-		case p.WithInput:
+		if !ok || !storable(p.Owner) {
+			continue
+		}
+		if other, asked := readers[ref]; asked && other != p.Owner {
+			readers[ref] = "" // read for all of them; each is judged below
+		} else {
+			readers[ref] = p.Owner
+		}
+		if p.WithInput {
 			full = append(full, ref)
-		default:
+		} else {
 			bare = append(bare, ref)
 		}
 	}
 	var without, with *loaded
 	err := s.read(ctx, func(t *txn) error {
 		b := t.batch()
-		without = load(b, bare, loading{results: true})
-		with = load(b, full, loading{results: true, input: true})
+		without = load(b, bare, loading{results: true, readers: readers})
+		with = load(b, full, loading{results: true, input: true, readers: readers})
 		return t.commit(ctx, b)
 	})
 	if err != nil {
@@ -57,7 +65,12 @@ func (s *Store) get(ctx context.Context, params []onejob.JobGetParams, results [
 		if p.WithInput {
 			l = with
 		}
-		results[i].Job, results[i].Err = l.visible(p.ID, p.Owner)
+		job, err := l.visible(p.ID, p.Owner)
+		if results[i].Err = err; err == nil {
+			own := *job // each caller's own: they may share this reading
+			own.Attempts = slices.Clone(job.Attempts)
+			results[i].Job = &own
+		}
 	}
 	return nil
 }

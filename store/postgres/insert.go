@@ -43,9 +43,9 @@ WITH wanted AS MATERIALIZED (
            AND coalesce(w.ends > onejob_now(), true) AS starts
       FROM created c JOIN wanted w ON w.part = c.part AND w.id = c.id
 ), standing AS (
-    INSERT INTO job_states (part, job_id, state, attempts_made, priority, run_after, next_target)
+    INSERT INTO job_states (part, job_id, state, attempts_made, priority, run_after, deadline, next_target)
     SELECT part, id, CASE WHEN starts THEN 'running' ELSE 'queued' END, starts::integer, priority,
-           least(coalesce(run_after, onejob_now()), ends), first_target
+           least(coalesce(run_after, onejob_now()), ends), ends, first_target
       FROM due
 ), started AS (
     INSERT INTO attempts (part, job_id, number, id, lane, lanes, target, target_digest, state, claim_token, worker,

@@ -41,41 +41,64 @@ func (f *filter) sql() string {
 const sqlJobList = `SELECT ` + jobColumns + withoutInput + `
   FROM jobs j JOIN job_states s ON s.part = j.part AND s.job_id = j.id`
 
-// JobList implements [onejob.Store].
+// JobList implements [onejob.Store]. A job that cannot be read is left out.
 func (s *Store) JobList(ctx context.Context, p onejob.JobListParams) (onejob.JobPage, error) {
+	page := onejob.JobPage{Jobs: []*onejob.Job{}}
+	if !storable(p.Owner, p.Kind, p.Target, p.ErrorCode) || !storable(p.States...) {
+		return page, nil
+	}
+	for {
+		last, err := s.listPage(ctx, p, &page)
+		if err != nil || len(page.Jobs) > 0 || !page.More {
+			return page, onejob.Unavailable(err)
+		}
+		p.Before = last // a page of unreadable jobs only
+	}
+}
+
+// listPage reads one page, and tells its last job, which may have been left out.
+func (s *Store) listPage(ctx context.Context, p onejob.JobListParams, page *onejob.JobPage) (last *onejob.JobCursor, err error) {
 	f, limit := jobFilter(p), pageOf(p.Limit)
 	sql := fmt.Sprintf("%s%s ORDER BY j.created_at DESC, j.id DESC LIMIT %d", sqlJobList, f.sql(), limit+1)
-	page := onejob.JobPage{Jobs: []*onejob.Job{}}
-	err := s.read(ctx, func(t *txn) error {
-		l := &loaded{jobs: map[onejob.JobRef]*onejob.Job{}}
+	l := newLoaded(true)
+	var refs []onejob.JobRef
+	err = s.read(ctx, func(t *txn) error {
 		b := t.batch()
 		b.Queue(sql, f.args...).Query(func(rows pgx.Rows) error {
 			return forEach(rows, func(row pgx.Row) error {
+				if page.More = len(refs) == limit; page.More {
+					return nil
+				}
 				job, err := scanJob(row)
-				page.Jobs = append(page.Jobs, job)
-				return err
+				if job == nil {
+					return err
+				}
+				ref := onejob.JobRef{Part: job.Part, ID: job.ID}
+				refs, last = append(refs, ref), &onejob.JobCursor{CreatedAt: job.CreatedAt, ID: job.ID}
+				if err != nil {
+					return l.forgive(ref, err)
+				}
+				l.jobs[ref] = job
+				return nil
 			})
 		})
 		if err := t.send(ctx, b); err != nil {
 			return err
 		}
-		if page.More = len(page.Jobs) > limit; page.More {
-			page.Jobs = page.Jobs[:limit]
-		}
-		return l.addAttempts(ctx, t, page.Jobs)
+		parts, ids := refColumns(refs)
+		b = t.batch()
+		b.Queue(sqlAttemptsOfJobs, parts, ids).Query(func(rows pgx.Rows) error { return forEach(rows, l.addAttempt) })
+		return t.commit(ctx, b)
 	})
-	return page, onejob.Unavailable(err)
-}
-
-// addAttempts reads the attempts of jobs and ends the transaction.
-func (l *loaded) addAttempts(ctx context.Context, t *txn, jobs []*onejob.Job) error {
-	for _, job := range jobs {
-		l.jobs[onejob.JobRef{Part: job.Part, ID: job.ID}] = job
+	for _, ref := range refs {
+		if job := l.job(ref); job != nil {
+			page.Jobs = append(page.Jobs, job)
+		}
 	}
-	parts, ids := refColumns(column(jobs, func(j *onejob.Job) onejob.JobRef { return onejob.JobRef{Part: j.Part, ID: j.ID} }))
-	b := t.batch()
-	b.Queue(sqlAttemptsOfJobs, parts, ids).Query(func(rows pgx.Rows) error { return forEach(rows, l.addAttempt) })
-	return t.commit(ctx, b)
+	for ref, err := range l.broken {
+		s.log.ErrorContext(ctx, "a job cannot be read; it is left out of a list", "job_id", ref.ID, "error", err)
+	}
+	return last, err
 }
 
 func jobFilter(p onejob.JobListParams) *filter {

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,6 +15,13 @@ type loading struct {
 	lock    bool // their states, in order, until the transaction ends
 	input   bool
 	results bool // the winners' answers
+
+	// Who may read each job. One without a reader, or with an empty one, is
+	// everybody's; another owner's is not found, and nothing of it is fetched.
+	readers map[onejob.JobRef]string
+	// Jobs that cannot be read are left out and told of in broken, rather than
+	// spoil the reading of the others.
+	tolerant bool
 }
 
 // loaded is what a transaction knows of some jobs.
@@ -21,6 +29,9 @@ type loaded struct {
 	now  time.Time // the database's
 	jobs map[onejob.JobRef]*onejob.Job
 	won  map[onejob.JobRef]bool // whose slot this transaction took
+
+	tolerant bool
+	broken   map[onejob.JobRef]error
 }
 
 // job returns a job with its attempts, or nil.
@@ -45,9 +56,9 @@ const sqlNow = `SELECT onejob_now()`
 // A missing row: there is no such job, or it is a tombstone shrunk to its key.
 const (
 	sqlJobsFrom = `
-  FROM unnest($1::smallint[], $2::text[]) AS u (part, job_id)
+  FROM unnest($1::smallint[], $2::text[], $3::text[]) AS u (part, job_id, reader)
   JOIN job_states s ON s.part = u.part AND s.job_id = u.job_id
-  JOIN jobs j ON j.part = u.part AND j.id = u.job_id
+  JOIN jobs j ON j.part = u.part AND j.id = u.job_id AND u.reader IN ('', j.owner)
  ORDER BY s.part, s.job_id`
 	sqlLock           = ` FOR UPDATE OF s`
 	sqlJobs           = `SELECT ` + jobColumns + withoutInput + sqlJobsFrom
@@ -61,7 +72,8 @@ SELECT ` + attemptColumns + withoutResult + `
  ORDER BY a.part, a.job_id, a.number`
 	sqlResultsOfJobs = `
 SELECT s.part, s.job_id, a.result, a.result_type, a.result_lost
-  FROM unnest($1::smallint[], $2::text[]) AS u (part, job_id)
+  FROM unnest($1::smallint[], $2::text[], $3::text[]) AS u (part, job_id, reader)
+  JOIN jobs j ON j.part = u.part AND j.id = u.job_id AND u.reader IN ('', j.owner)
   JOIN job_states s ON s.part = u.part AND s.job_id = u.job_id
   JOIN attempts a ON a.part = s.part AND a.id = s.completed_by`
 )
@@ -83,9 +95,10 @@ func (l loading) sql() string {
 // stay until the transaction ends.
 func load(b *pgx.Batch, refs []onejob.JobRef, what loading) *loaded {
 	refs = distinct(refs)
-	l := &loaded{jobs: make(map[onejob.JobRef]*onejob.Job, len(refs)), won: map[onejob.JobRef]bool{}}
+	l := newLoaded(what.tolerant)
 	parts, ids := refColumns(refs)
-	b.Queue(what.sql(), parts, ids).Query(func(rows pgx.Rows) error {
+	readers := column(refs, func(r onejob.JobRef) string { return what.readers[r] })
+	b.Queue(what.sql(), parts, ids, readers).Query(func(rows pgx.Rows) error {
 		return forEach(rows, l.addJob)
 	})
 	b.Queue(sqlNow).QueryRow(func(row pgx.Row) error {
@@ -99,26 +112,47 @@ func load(b *pgx.Batch, refs []onejob.JobRef, what loading) *loaded {
 		return forEach(rows, l.addAttempt)
 	})
 	if what.results {
-		b.Queue(sqlResultsOfJobs, parts, ids).Query(func(rows pgx.Rows) error {
+		b.Queue(sqlResultsOfJobs, parts, ids, readers).Query(func(rows pgx.Rows) error {
 			return forEach(rows, l.addResult)
 		})
 	}
 	return l
 }
 
-func (l *loaded) addJob(row pgx.Row) error {
-	job, err := scanJob(row)
-	if err != nil {
+func newLoaded(tolerant bool) *loaded {
+	return &loaded{
+		jobs: map[onejob.JobRef]*onejob.Job{}, won: map[onejob.JobRef]bool{},
+		tolerant: tolerant, broken: map[onejob.JobRef]error{},
+	}
+}
+
+// forgive leaves a job out that cannot be read, if that is tolerated.
+func (l *loaded) forgive(ref onejob.JobRef, err error) error {
+	if !l.tolerant || !errors.As(err, new(spoiled)) {
 		return err
 	}
-	l.jobs[onejob.JobRef{Part: job.Part, ID: job.ID}] = job
+	l.broken[ref] = err
+	delete(l.jobs, ref)
+	return nil
+}
+
+func (l *loaded) addJob(row pgx.Row) error {
+	job, err := scanJob(row)
+	if job == nil {
+		return err
+	}
+	ref := onejob.JobRef{Part: job.Part, ID: job.ID}
+	if err != nil {
+		return l.forgive(ref, err)
+	}
+	l.jobs[ref] = job
 	return nil
 }
 
 func (l *loaded) addAttempt(row pgx.Row) error {
 	a, err := scanAttempt(row)
 	if err != nil {
-		return err
+		return l.forgive(onejob.JobRef{Part: a.Part, ID: a.JobID}, err)
 	}
 	if job := l.job(onejob.JobRef{Part: a.Part, ID: a.JobID}); job != nil {
 		job.Attempts = append(job.Attempts, a)

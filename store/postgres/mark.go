@@ -71,7 +71,7 @@ func mark(ctx context.Context, t *txn, params []onejob.AttemptMarkParams, marked
 	b := t.batch()
 	b.Queue(sqlJobLock, refs.parts, refs.jobs)
 	b.Queue(sqlAttemptMark, refs.parts, refs.jobs, refs.ids,
-		column(params, func(p onejob.AttemptMarkParams) string { return p.ClaimToken }),
+		column(params, func(p onejob.AttemptMarkParams) string { return clean(p.ClaimToken) }),
 		column(lengths, func(s spans) int64 { return s.lease.Microseconds() }),
 		column(lengths, func(s spans) int64 { return s.sendWithin.Microseconds() }),
 		column(lengths, func(s spans) pgtype.Int8 { return span(s.quarantine) }),
@@ -98,7 +98,7 @@ type refs struct {
 func attemptRefs(all []onejob.AttemptRef) refs {
 	return refs{
 		parts: column(all, func(r onejob.AttemptRef) int16 { return int16(r.Part) }),
-		jobs:  column(all, func(r onejob.AttemptRef) string { return r.JobID }),
-		ids:   column(all, func(r onejob.AttemptRef) string { return r.ID }),
+		jobs:  column(all, func(r onejob.AttemptRef) string { return clean(r.JobID) }),
+		ids:   column(all, func(r onejob.AttemptRef) string { return clean(r.ID) }),
 	}
 }

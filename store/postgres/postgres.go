@@ -8,7 +8,7 @@
 //
 // Every transaction runs at READ COMMITTED, locks the rows of job_states in the
 // order of (part, job_id), and is sent in few round trips. A batch that one of
-// its rows spoils is done again row by row, so that only that row answers an
+// its rows spoils is done again in smaller ones, so that only that row answers an
 // error. No connection is held while anything but SQL happens.
 //
 // The schema is named by the URL's search_path. Connections go straight to the
@@ -38,7 +38,10 @@ var (
 type Store struct {
 	pool  *pgxpool.Pool
 	log   *slog.Logger
-	clock clock
+	clock *clock
+
+	hasty    bool          // nothing waits for others' open transactions
+	patience chan struct{} // bounds those who wait
 }
 
 // Open connects to the database of url and checks that it may be trusted: its
@@ -60,7 +63,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{pool: pool, log: o.Logger}
+	s := &Store{pool: pool, log: o.Logger, clock: &clock{}, patience: make(chan struct{}, max(o.MaxConns/4, 1))}
 	if err := s.admit(ctx, o); err != nil {
 		pool.Close()
 		return nil, err
@@ -76,6 +79,10 @@ func connect(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) 
 	config.MaxConns = int32(o.MaxConns)
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "onejob"
+	}
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, sqlHaste)
+		return err
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
@@ -111,6 +118,17 @@ func (s *Store) Check(ctx context.Context) error {
 	}
 	s.clock.set(now)
 	return nil
+}
+
+// Hasty returns the same store, but one that never waits for long: a row that
+// somebody's open transaction holds answers [onejob.ReasonRowLocked] within a
+// fraction of a second. It is what callers share a transaction through.
+func (s *Store) Hasty() onejob.Store { return s.hastily() }
+
+func (s *Store) hastily() *Store {
+	hasty := *s
+	hasty.hasty = true
+	return &hasty
 }
 
 // Close waits for what is under way and closes every connection.

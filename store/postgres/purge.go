@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/jackc/pgx/v5"
 
@@ -78,14 +79,13 @@ func (s *Store) emptyPayloads(ctx context.Context, p onejob.JobPurgeParams) (pur
 		if old, err = t.jobRefs(ctx, sqlJobsStillOld, parts, ids); err != nil {
 			return err
 		}
-		b := t.batch()
-		l := load(b, old, loading{})
-		if err := t.send(ctx, b); err != nil {
+		kept, err := t.keptEvidence(ctx, old)
+		if err != nil {
 			return err
 		}
 		purged = len(old)
-		b = t.batch()
-		l.queueEmptying(b, old)
+		b := t.batch()
+		queueEmptying(b, old, kept)
 		return t.commit(ctx, b)
 	})
 	return purged, err
@@ -106,29 +106,56 @@ func (t *txn) jobRefs(ctx context.Context, sql string, args ...any) (refs []onej
 	return refs, t.send(ctx, b)
 }
 
-func (l *loaded) queueEmptying(b *pgx.Batch, refs []onejob.JobRef) {
+// keptEvidence is what stays of attempts' evidence: its figures.
+type keptEvidence struct {
+	refs []onejob.AttemptRef
+	json []string
+}
+
+const sqlEvidenceOfJobs = `
+SELECT a.part, a.job_id, a.id, a.evidence FROM unnest($1::smallint[], $2::text[]) AS u (part, job_id)
+  JOIN attempts a ON a.part = u.part AND a.job_id = u.job_id`
+
+// keptEvidence reads nothing else of the jobs: one that cannot be read is emptied
+// as well as any.
+func (t *txn) keptEvidence(ctx context.Context, refs []onejob.JobRef) (kept keptEvidence, err error) {
+	parts, ids := refColumns(refs)
+	b := t.batch()
+	b.Queue(sqlEvidenceOfJobs, parts, ids).Query(func(rows pgx.Rows) error {
+		return forEach(rows, func(row pgx.Row) error {
+			var part int16
+			var ref onejob.AttemptRef
+			var text string
+			err := row.Scan(&part, &ref.JobID, &ref.ID, &text)
+			ref.Part = uint8(part)
+			kept.refs, kept.json = append(kept.refs, ref), append(kept.json, figuresOf(text))
+			return err
+		})
+	})
+	return kept, t.send(ctx, b)
+}
+
+func figuresOf(text string) string {
+	var e onejob.Evidence
+	if json.Unmarshal([]byte(text), &e) != nil {
+		return "{}"
+	}
+	e.Error, e.Excerpt = "", ""
+	return toJSON(e)
+}
+
+func queueEmptying(b *pgx.Batch, refs []onejob.JobRef, kept keptEvidence) {
 	if len(refs) == 0 {
 		return
-	}
-	var attempts []onejob.Attempt
-	var events []onejob.JobEvent
-	for _, ref := range refs {
-		job := l.job(ref)
-		attempts = append(attempts, job.Attempts...)
-		events = append(events, *eventOf(job, onejob.EventPurged))
 	}
 	parts, ids := refColumns(refs)
 	b.Queue(sqlJobsEmpty, parts, ids)
 	b.Queue(sqlJobsPurged, parts, ids)
-	b.Queue(sqlAttemptsEmpty,
-		column(attempts, func(a onejob.Attempt) int16 { return int16(a.Part) }),
-		column(attempts, func(a onejob.Attempt) string { return a.JobID }),
-		column(attempts, func(a onejob.Attempt) string { return a.ID }),
-		column(attempts, func(a onejob.Attempt) string {
-			a.Evidence.Error, a.Evidence.Excerpt = "", "" // its figures stay
-			return toJSON(a.Evidence)
-		}))
-	writeEvents(b, events)
+	attempts := attemptRefs(kept.refs)
+	b.Queue(sqlAttemptsEmpty, attempts.parts, attempts.jobs, attempts.ids, kept.json)
+	writeEvents(b, column(refs, func(r onejob.JobRef) onejob.JobEvent {
+		return onejob.JobEvent{Part: r.Part, JobID: r.ID, Kind: onejob.EventPurged}
+	}))
 }
 
 // A tombstone past the life of keys keeps what it takes to refuse its key.

@@ -52,7 +52,7 @@ func renew(ctx context.Context, t *txn, params []onejob.AttemptRenewParams, rene
 	b := t.batch()
 	b.Queue(sqlJobLock, refs.parts, refs.jobs)
 	b.Queue(sqlAttemptRenew, refs.parts, refs.jobs, refs.ids,
-		column(params, func(p onejob.AttemptRenewParams) string { return p.ClaimToken }),
+		column(params, func(p onejob.AttemptRenewParams) string { return clean(p.ClaimToken) }),
 		column(params, func(p onejob.AttemptRenewParams) int64 { return p.Lease.Microseconds() }),
 	).Query(func(rows pgx.Rows) error {
 		return forEach(rows, func(row pgx.Row) error {

@@ -93,13 +93,22 @@ func (c *creating) settleFree(row int) {
 	}
 }
 
-// A repeat is acknowledged as durably as the first: this write and its commit
-// come before the answer. Zero repeats, for a creation that did not hear its
-// own acknowledgement, are written all the same.
+// A repeat, a conflict too, is acknowledged as durably as the first: this write and
+// its commit come before the answer. Zero repeats, for a creation that did not hear
+// its own acknowledgement, are written all the same.
 const sqlJobReplay = `
 UPDATE job_states s SET replays = s.replays + u.repeats
   FROM unnest($1::smallint[], $2::text[], $3::integer[]) AS u (part, job_id, repeats)
  WHERE s.part = u.part AND s.job_id = u.job_id`
+
+// A repeat inside a caller's own transaction must not hold the job's state until
+// that ends: the job could not finish. This lock is in nobody's way, and makes the
+// commit as durable as a write does.
+const sqlJobHold = `
+SELECT FROM unnest($1::smallint[], $2::text[]) AS u (part, id)
+  JOIN jobs j ON j.part = u.part AND j.id = u.id
+ ORDER BY j.part, j.id
+   FOR KEY SHARE OF j`
 
 // repeat answers intents whose keys exist with their jobs as they are now.
 func (c *creating) repeat(ctx context.Context, t *txn, rows []int) error {
@@ -107,7 +116,7 @@ func (c *creating) repeat(ctx context.Context, t *txn, rows []int) error {
 		return nil
 	}
 	b := t.batch()
-	l := load(b, column(rows, func(row int) onejob.JobRef { return c.intents[row].stored.ref() }), loading{lock: true, results: true})
+	l := load(b, column(rows, func(row int) onejob.JobRef { return c.intents[row].stored.ref() }), loading{lock: !t.joined(), results: true})
 	if err := t.send(ctx, b); err != nil {
 		return err
 	}
@@ -127,7 +136,7 @@ func (c *creating) repeat(ctx context.Context, t *txn, rows []int) error {
 		}
 		in.resume(b, &answers[i])
 	}
-	queueReplays(b, repeats)
+	queueReplays(b, repeats, t.joined())
 	writeEvents(b, events)
 	if err := t.commit(ctx, b); err != nil {
 		return err
@@ -164,13 +173,15 @@ func eventOf(job *onejob.Job, kind onejob.EventKind) *onejob.JobEvent {
 }
 
 func repeatsOf(event *onejob.JobEvent) int {
-	if event != nil && event.Kind == onejob.EventReplayed {
-		return 1
+	if event == nil {
+		return 0
 	}
-	return 0
+	return 1
 }
 
-func queueReplays(b *pgx.Batch, repeats map[onejob.JobRef]int) {
+// queueReplays queues the counting of repeats, which one inside a caller's own
+// transaction leaves at holding the job.
+func queueReplays(b *pgx.Batch, repeats map[onejob.JobRef]int, joined bool) {
 	if len(repeats) == 0 {
 		return
 	}
@@ -180,6 +191,10 @@ func queueReplays(b *pgx.Batch, repeats map[onejob.JobRef]int) {
 	}
 	slices.SortFunc(refs, compareRefs)
 	parts, ids := refColumns(refs)
+	if joined {
+		b.Queue(sqlJobHold, parts, ids)
+		return
+	}
 	b.Queue(sqlJobReplay, parts, ids, column(refs, func(r onejob.JobRef) int32 { return int32(repeats[r]) }))
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -24,7 +25,8 @@ const (
 	withoutInput = `NULL::bytea`
 )
 
-// scanJob reads one row of jobColumns and an input.
+// scanJob reads one row of jobColumns and an input. One that is unreadable is
+// returned as far as it could be read: which job it is, and when it was created.
 func scanJob(row pgx.Row) (*onejob.Job, error) {
 	var (
 		j                                          onejob.Job
@@ -48,10 +50,10 @@ func scanJob(row pgx.Row) (*onejob.Job, error) {
 	j.CompletedBy, j.SupersededBy = completedBy.String, replaced.String
 	j.Error = failureOf(code, text)
 	if err := json.Unmarshal([]byte(policy), &j.Policy); err != nil {
-		return nil, unreadable(j.ID, "", fmt.Errorf("policy: %w", err))
+		return &j, unreadable(j.ID, "", fmt.Errorf("policy: %w", err))
 	}
 	if j.Blocked, err = fromJSON[onejob.Blocked](blocked); err != nil {
-		return nil, unreadable(j.ID, "", fmt.Errorf("blocked: %w", err))
+		return &j, unreadable(j.ID, "", fmt.Errorf("blocked: %w", err))
 	}
 	return &j, nil
 }
@@ -76,7 +78,8 @@ const (
 	withoutResult = `NULL::bytea, NULL::text, false`
 )
 
-// scanAttempt reads one row of attemptColumns and a result.
+// scanAttempt reads one row of attemptColumns and a result. One that is unreadable
+// is returned as far as it could be read.
 func scanAttempt(row pgx.Row) (onejob.Attempt, error) {
 	var (
 		a                                                    onejob.Attempt
@@ -188,6 +191,17 @@ func optional[S ~string](s S) pgtype.Text {
 }
 
 func present(s string, is bool) pgtype.Text { return pgtype.Text{String: clean(s), Valid: is} }
+
+// storable reports whether a text column can hold every one of texts. What it
+// cannot hold is in no row.
+func storable[S ~string](texts ...S) bool {
+	for _, s := range texts {
+		if !utf8.ValidString(string(s)) || strings.Contains(string(s), "\x00") {
+			return false
+		}
+	}
+	return true
+}
 
 // clean makes text from outside what a text column can keep: an answer is not
 // lost over a byte in a message.

@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -45,7 +46,12 @@ func askAll(ctx context.Context, t *txn, params []onejob.AttemptStartParams, row
 	if err := t.start(ctx, l, starts); err != nil {
 		return err
 	}
+	repeats := map[onejob.JobRef]int{}
+	for i := range events {
+		repeats[onejob.JobRef{Part: events[i].Part, ID: events[i].JobID}]++
+	}
 	b = t.batch()
+	queueReplays(b, repeats, false)
 	writeEvents(b, events)
 	if err := t.commit(ctx, b); err != nil {
 		return err
@@ -74,6 +80,10 @@ func ask(l *loaded, p *onejob.AttemptStartParams) (r onejob.AttemptStartResult, 
 	}
 	d := onejob.Decide(job, job.Attempts, nil, l.now, onejob.Ask{Now: true, Target: p.Target, Lane: p.Lane})
 	if r.Err = onejob.CheckAsked(job, d); r.Err != nil {
+		return r, nil, nil
+	}
+	if _, served := p.Targets[d.Target]; !served && len(p.Targets) > 0 {
+		r.Err = &onejob.Error{Code: onejob.CodeInvalidJob, JobID: job.ID, Message: fmt.Sprintf("this node cannot call target %q", d.Target)}
 		return r, nil, nil
 	}
 	a := newAttempt(job, d, p.StartParams, l.now)

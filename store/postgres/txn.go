@@ -17,9 +17,12 @@ type querier interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// A lock that a shared batch waits for longer is somebody's open transaction: its
-// row is done alone, and waits as long again.
-const sqlLockTimeout = `SET LOCAL lock_timeout = '2s'`
+// A lock that is waited for longer is somebody's open transaction: whoever shares a
+// transaction goes on without its row, and only a row alone has patience.
+const (
+	sqlHaste    = `SET lock_timeout = '50ms'` // of every connection
+	sqlPatience = `SET LOCAL lock_timeout = '5s'`
+)
 
 // rollbackWithin bounds the rollback of a transaction whose context may be over.
 const rollbackWithin = 5 * time.Second
@@ -34,19 +37,23 @@ const (
 // first and COMMIT with the last, so that few round trips make it up. One that
 // joined a caller's own neither begins nor commits.
 type txn struct {
-	db     querier
-	begin  string // empty: the caller's own
-	begun  bool
-	closed bool
+	db      querier
+	begin   string // empty: the caller's own
+	patient bool   // waits for others' open transactions
+	begun   bool
+	closed  bool
 }
+
+// joined reports whether the transaction is a caller's own.
+func (t *txn) joined() bool { return t.begin == "" }
 
 // batch returns the next batch of the transaction.
 func (t *txn) batch() *pgx.Batch {
 	b := &pgx.Batch{}
-	if t.begin != "" && !t.begun {
+	if !t.joined() && !t.begun {
 		b.Queue(t.begin)
-		if t.begin == sqlBegin {
-			b.Queue(sqlLockTimeout)
+		if t.patient {
+			b.Queue(sqlPatience)
 		}
 	}
 	return b
@@ -65,7 +72,7 @@ func (t *txn) send(ctx context.Context, b *pgx.Batch) error {
 // commit runs b's statements and commits. After an error it is not known whether
 // the transaction did.
 func (t *txn) commit(ctx context.Context, b *pgx.Batch) error {
-	if t.begin == "" {
+	if t.joined() {
 		return t.send(ctx, b)
 	}
 	if !t.begun && b.Len() == 0 {
@@ -84,12 +91,28 @@ func (t *txn) commit(ctx context.Context, b *pgx.Batch) error {
 // inTx runs act in a transaction of the store's own. act commits; if it does not,
 // nothing happened.
 func (s *Store) inTx(ctx context.Context, begin string, act func(t *txn) error) error {
+	return s.within(ctx, &txn{begin: begin}, act)
+}
+
+// patiently runs act in a transaction that waits for others' open ones. At most a
+// few do at once: each holds a connection that everybody else could use.
+func (s *Store) patiently(ctx context.Context, act func(t *txn) error) error {
+	select {
+	case s.patience <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-s.patience }()
+	return s.within(ctx, &txn{begin: sqlBegin, patient: true}, act)
+}
+
+func (s *Store) within(ctx context.Context, t *txn, act func(t *txn) error) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Release() // the pool drops a connection whose transaction is still open
-	t := &txn{db: conn, begin: begin}
+	t.db = conn
 	err = act(t)
 	if t.begun && !t.closed && !conn.Conn().IsClosed() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackWithin)

@@ -53,6 +53,7 @@ CREATE TABLE job_states (
     attempts_made       integer     NOT NULL DEFAULT 0,
     priority            smallint    NOT NULL,
     run_after           timestamptz NOT NULL,
+    deadline            timestamptz,          -- as jobs.deadline, for the index
     next_target         text        NOT NULL, -- '' when none is next
     completed_by        text,
     blocked             text,                 -- JSON, with state blocked
@@ -141,7 +142,11 @@ CREATE UNIQUE INDEX attempts_one_per_request ON attempts (part, job_id, request_
 CREATE INDEX attempts_leases ON attempts (lease_expires_at) WHERE state IN ('starting', 'running');
 CREATE INDEX attempts_unknown ON attempts (started_at DESC, id DESC) WHERE state = 'unknown';
 CREATE INDEX job_states_due ON job_states (priority DESC, run_after) WHERE state = 'queued';
+CREATE INDEX job_states_deadline ON job_states (deadline, part, job_id) WHERE state = 'queued' AND deadline IS NOT NULL;
 CREATE INDEX job_states_blocked ON job_states (part, job_id) WHERE state = 'blocked';
+-- Those that something other than news of an attempt, or a person, can free.
+CREATE INDEX job_states_to_free ON job_states (run_after, part, job_id)
+    WHERE state = 'blocked' AND blocked_reason NOT IN ('attempt_unknown', 'parked', 'needs_operator');
 CREATE INDEX jobs_by_owner ON jobs (owner, created_at DESC, id DESC);
 CREATE INDEX jobs_by_time ON jobs (created_at DESC, id DESC);
 -- What purging looks for: payloads to empty, and tombstones to shrink.
