@@ -45,12 +45,13 @@ func (s *Store) JobUnblock(ctx context.Context, params []onejob.JobUnblockParams
 
 func (s *Store) unblock(p *onejob.JobUnblockParams, now time.Time) onejob.JobResult {
 	r, err := s.toChange(p.ID, p.Owner, p.IfRevision)
-	switch {
+	if err != nil {
+		return onejob.JobResult{Err: err}
+	}
+	switch needed, err := onejob.CheckUnblock(&r.job); {
 	case err != nil:
 		return onejob.JobResult{Err: err}
-	case r.job.State.Terminal() || r.inDoubt():
-		return onejob.JobResult{Err: onejob.CheckAsked(&r.job, onejob.Decision{Verb: onejob.Wait})}
-	case r.job.Blocked == nil || !r.job.Blocked.Reason.NeedsUnblock():
+	case !needed:
 		return onejob.JobResult{Job: r.copyJob(false)}
 	}
 	r.job.UnblockedAt, r.job.Blocked = now, nil
@@ -68,16 +69,22 @@ func (s *Store) toChange(id, who string, ifRevision *int64) (*row, error) {
 	return r, onejob.CheckRevision(&r.job, ifRevision)
 }
 
-// JobDecide decides again about blocked jobs, those blocked longest first.
+// JobDecide decides again about queued jobs whose deadline has passed, whether or
+// not anybody serves their targets, and about blocked jobs, those blocked longest
+// first.
 func (s *Store) JobDecide(ctx context.Context, limit int) (changed []onejob.JobRef, err error) {
 	now, end, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	for _, r := range s.liveRows(func(j *onejob.Job) bool { return j.Blocked != nil }, func(a, b *onejob.Job) int {
+	overdue := s.liveRows(func(j *onejob.Job) bool {
+		return j.State == onejob.JobQueued && !j.Deadline.IsZero() && !now.Before(j.Deadline)
+	}, func(a, b *onejob.Job) int { return a.Deadline.Compare(b.Deadline) })
+	blocked := s.liveRows(func(j *onejob.Job) bool { return j.Blocked != nil }, func(a, b *onejob.Job) int {
 		return a.Blocked.Since.Compare(b.Blocked.Since)
-	}) {
+	})
+	for _, r := range slices.Concat(overdue, blocked) {
 		if len(changed) >= limit {
 			break
 		}

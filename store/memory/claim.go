@@ -35,8 +35,8 @@ func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (
 		result.Claimed = append(result.Claimed, onejob.Claimed{Job: r.copyJob(true), Attempt: copyAttempt(a, false)})
 	}
 	for _, r := range s.queuedFor(p.Targets) {
-		if result.NextDue.IsZero() || r.job.RunAfter.Before(result.NextDue) {
-			result.NextDue = r.job.RunAfter
+		if r.job.RunAfter.After(now) { // what is due already was left for a reason that waiting does not change
+			result.NextDue = earliest(result.NextDue, r.job.RunAfter)
 		}
 	}
 	return result, nil
@@ -72,7 +72,7 @@ func (s *Store) startAsked(p *onejob.AttemptStartParams, now time.Time) onejob.A
 	if r == nil {
 		return onejob.AttemptStartResult{Err: onejob.ErrorOfNoJob(p.JobID)}
 	}
-	if a := r.askedWith(p.RequestKeyHash); a != nil {
+	if a := onejob.AskedWith(&r.job, p.RequestKeyHash); a != nil {
 		return r.answerAsked(a, p)
 	}
 	if err := onejob.CheckRevision(&r.job, p.IfRevision); err != nil {
@@ -82,27 +82,17 @@ func (s *Store) startAsked(p *onejob.AttemptStartParams, now time.Time) onejob.A
 	if err := onejob.CheckAsked(&r.job, d); err != nil {
 		return onejob.AttemptStartResult{Err: err} // a refused request takes no key
 	}
+	if err := onejob.CheckServed(&r.job, d, &p.StartParams); err != nil {
+		return onejob.AttemptStartResult{Err: err}
+	}
 	a := s.start(r, d, p.StartParams, now)
 	a.RequestKeyHash, a.RequestFingerprint = bytes.Clone(p.RequestKeyHash), bytes.Clone(p.RequestFingerprint)
 	return onejob.AttemptStartResult{Claimed: &onejob.Claimed{Job: r.copyJob(true), Attempt: copyAttempt(a, false)}}
 }
 
-// askedWith returns the attempt that a button's key stands for, or nil.
-func (r *row) askedWith(keyHash []byte) *onejob.Attempt {
-	for i := range r.job.Attempts {
-		if a := &r.job.Attempts[i]; len(keyHash) > 0 && bytes.Equal(a.RequestKeyHash, keyHash) {
-			return a
-		}
-	}
-	return nil
-}
-
 func (r *row) answerAsked(a *onejob.Attempt, p *onejob.AttemptStartParams) onejob.AttemptStartResult {
-	if !bytes.Equal(a.RequestFingerprint, p.RequestFingerprint) {
-		return onejob.AttemptStartResult{Existed: true, Err: &onejob.Error{
-			Code: onejob.CodeKeyConflict, JobID: r.job.ID, AttemptID: a.ID,
-			Message: "this idempotency key was used to ask for another attempt; use a new key",
-		}}
+	if err := onejob.JudgeAsked(a, p); err != nil {
+		return onejob.AttemptStartResult{Existed: true, Err: err}
 	}
 	return onejob.AttemptStartResult{
 		Existed: true,

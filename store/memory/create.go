@@ -38,14 +38,14 @@ func (r *row) answer(p *onejob.JobCreateParams, now time.Time) onejob.JobCreateR
 	err := onejob.JudgeRepeat(&r.job, p)
 	switch {
 	case onejob.CodeOf(err) == onejob.CodeKeyConflict:
-		r.record(now, onejob.EventConflicted, "", "", "")
+		r.recordRepeat(now, onejob.EventConflicted)
 		return onejob.JobCreateResult{Existed: true, Err: err}
 	case err != nil:
 		return onejob.JobCreateResult{Existed: true, Err: err}
 	case r.token == p.Token: // our own creation, whose acknowledgement was lost
 		return onejob.JobCreateResult{Job: r.copyJob(false)}
 	}
-	r.record(now, onejob.EventReplayed, "", "", "")
+	r.recordRepeat(now, onejob.EventReplayed)
 	return onejob.JobCreateResult{Job: r.copyJob(false), Existed: true}
 }
 

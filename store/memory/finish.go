@@ -62,7 +62,7 @@ func (s *Store) accept(r *row, a *onejob.Attempt, p *onejob.AttemptFinishParams,
 
 // lost answers a finish that moved nothing.
 func (s *Store) lost(ref onejob.AttemptRef) onejob.AttemptFinishResult {
-	result := onejob.AttemptFinishResult{Err: errorOfLostClaim(ref)}
+	result := onejob.AttemptFinishResult{Err: onejob.ErrorOfLostClaim(ref)}
 	if r, a := s.findAttempt(ref.ID, ""); a != nil && a.JobID == ref.JobID {
 		result.State, result.JobState = a.State, r.job.State
 	}
@@ -117,31 +117,18 @@ func (r *row) land(a *onejob.Attempt, next onejob.AttemptState, result *onejob.R
 		a.Result = copyResult(result)
 		a.Discarded = &onejob.Discarded{Winner: r.job.CompletedBy, After: now.Sub(r.job.FinishedAt)}
 		r.record(now, onejob.EventRaceLost, a.ID, "", r.job.CompletedBy)
-		if incident := r.incidentOf(a); incident != "" {
+		if incident := onejob.IncidentBy(&r.job, a); incident != "" {
 			r.record(now, incident, a.ID, "", r.job.CompletedBy)
 		}
 	case onejob.AttemptStarting, onejob.AttemptRunning, onejob.AttemptUnknown, onejob.AttemptFailed, onejob.AttemptCancelled:
 	}
 }
 
-// incidentOf says whether a discarded success may mean money spent twice. It does
-// when a ruling let a second attempt start and was wrong, whichever of the two
-// came first.
-func (r *row) incidentOf(a *onejob.Attempt) onejob.EventKind {
-	return onejob.IncidentOf(overruled(a) || overruled(r.attempt(r.job.CompletedBy)), r.job.CompletedBy)
-}
-
-// overruled reports whether a success came of an attempt that a ruling had
-// declared failed or cancelled.
-func overruled(a *onejob.Attempt) bool {
-	return a != nil && a.Ruling != nil && onejob.EventOfRuling(a.Ruling.Outcome) != onejob.EventAnswered
-}
-
 // finished is where the attempt and its job stand now.
 func (r *row) finished(a *onejob.Attempt) onejob.AttemptFinishResult {
 	result := onejob.AttemptFinishResult{State: a.State, JobState: r.job.State, Discarded: copyOf(a.Discarded)}
 	if a.State == onejob.AttemptDiscarded {
-		result.Incident = r.incidentOf(a)
+		result.Incident = onejob.IncidentBy(&r.job, a)
 	}
 	if r.job.State == onejob.JobQueued {
 		result.Due = r.job.RunAfter

@@ -16,7 +16,7 @@ func (s *Store) AttemptMark(ctx context.Context, params []onejob.AttemptMarkPara
 	return each(ctx, s, params, func(p *onejob.AttemptMarkParams, now time.Time) onejob.AttemptMarkResult {
 		r, a := s.held(p.Ref, p.ClaimToken)
 		if a == nil || a.State != onejob.AttemptStarting || leaseOver(a, now) {
-			return onejob.AttemptMarkResult{Err: errorOfLostClaim(p.Ref)}
+			return onejob.AttemptMarkResult{Err: onejob.ErrorOfLostClaim(p.Ref)}
 		}
 		mark(a, p.Lease, p.SendWithin, p.Pins, now)
 		s.changed(r, now)
@@ -36,7 +36,7 @@ func (s *Store) AttemptRenew(ctx context.Context, params []onejob.AttemptRenewPa
 	return each(ctx, s, params, func(p *onejob.AttemptRenewParams, now time.Time) onejob.AttemptRenewResult {
 		r, a := s.held(p.Ref, p.ClaimToken)
 		if a == nil || !leased(a) {
-			return onejob.AttemptRenewResult{Err: errorOfLostClaim(p.Ref)}
+			return onejob.AttemptRenewResult{Err: onejob.ErrorOfLostClaim(p.Ref)}
 		}
 		a.LeaseExpiresAt = now.Add(p.Lease)
 		return onejob.AttemptRenewResult{CancelRequested: !r.job.CancelRequestedAt.IsZero()}
@@ -117,10 +117,3 @@ func leased(a *onejob.Attempt) bool {
 }
 
 func leaseOver(a *onejob.Attempt, now time.Time) bool { return !now.Before(a.LeaseExpiresAt) }
-
-func errorOfLostClaim(ref onejob.AttemptRef) error {
-	return &onejob.Error{
-		Code: onejob.CodeClaimLost, JobID: ref.JobID, AttemptID: ref.ID,
-		Message: "the attempt is no longer held under this claim",
-	}
-}

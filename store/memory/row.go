@@ -25,6 +25,19 @@ func (r *row) record(now time.Time, kind onejob.EventKind, attemptID, actor, det
 	})
 }
 
+// recordRepeat writes down that a key was used again, now and then.
+func (r *row) recordRepeat(now time.Time, kind onejob.EventKind) {
+	var last time.Time
+	for _, e := range r.events {
+		if e.Kind == kind {
+			last = e.At
+		}
+	}
+	if onejob.RecordsRepeat(last, now) {
+		r.record(now, kind, "", "", "")
+	}
+}
+
 // find returns a job that who may see, or nil. An empty who sees every job.
 func (s *Store) find(id, who string) *row {
 	r := s.jobs[id]
@@ -40,15 +53,7 @@ func (s *Store) findAttempt(id, who string) (*row, *onejob.Attempt) {
 	if r == nil || s.find(r.job.ID, who) == nil {
 		return nil, nil
 	}
-	return r, r.attempt(id)
-}
-
-func (r *row) attempt(id string) *onejob.Attempt {
-	i := slices.IndexFunc(r.job.Attempts, func(a onejob.Attempt) bool { return a.ID == id })
-	if i < 0 {
-		return nil
-	}
-	return &r.job.Attempts[i]
+	return r, onejob.AttemptOf(&r.job, id)
 }
 
 func (r *row) inDoubt() bool {
