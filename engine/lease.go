@@ -29,6 +29,18 @@ func (h *held) drop(t *trial) {
 	delete(h.trials, t)
 }
 
+// of returns the attempts of one job.
+func (h *held) of(jobID string) (trials []*trial) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for t := range h.trials {
+		if t.ref.JobID == jobID {
+			trials = append(trials, t)
+		}
+	}
+	return trials
+}
+
 func (h *held) renewals(lease time.Duration) []onejob.AttemptRenewParams {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -51,8 +63,13 @@ func (e *Engine) renewLoop(ctx context.Context) {
 		}
 		bounded, cancel := context.WithTimeout(ctx, e.opts.Lease/3)
 		defer cancel()
-		_, err := e.store.AttemptRenew(bounded, params)
+		renewed, err := e.store.AttemptRenew(bounded, params)
 		e.complainUnless(ctx, "leases not renewed", err)
+		for i := range renewed {
+			if renewed[i].CancelRequested {
+				e.askToCancel(params[i].Ref.JobID, nil)
+			}
+		}
 	})
 }
 

@@ -69,3 +69,35 @@ func TestOfTwoLanesTheFirstToFinishWins(t *testing.T) {
 		}
 	})
 }
+
+func TestARaceStartsTheNextLaneAfterItsTimeAndNoEarlier(t *testing.T) {
+	policy := onejob.Policy{Targets: []string{"slow", "fast"}, Lanes: 2, RaceAfter: 10 * time.Second, Timeout: time.Hour, Failover: onejob.FailoverDeclared, FailoverWhy: "test"}
+	targets := map[string]behaviour{"slow": answersAfter(10*time.Minute, `"slow"`), "fast": answersAfter(time.Second, `"fast"`)}
+	in(t, setting{policy: policy, targets: targets}, func(w *world) {
+		id := w.submit("1").ID
+		time.Sleep(9 * time.Second)
+		if n := w.calls.count(); n != 1 {
+			t.Errorf("%d calls before race.after; want 1", n)
+		}
+		job := w.until(id, onejob.JobSucceeded)
+		if got, want := states(job), "succeeded: 1@slow=running 2@fast=succeeded"; got != want || string(job.Result.Body) != `"fast"` {
+			t.Errorf("%s with %s; want %s with \"fast\"", got, job.Result.Body, want)
+		}
+		time.Sleep(10 * time.Minute)
+		after := w.get(id)
+		loser := w.attempt(after, 1)
+		if loser.State != onejob.AttemptDiscarded || after.Version != job.Version || after.CompletedBy != job.CompletedBy || w.calls.count() != 2 {
+			t.Errorf("%s at version %d after %d calls; want the loser discarded and nothing else changed", states(after), after.Version, w.calls.count())
+		}
+	})
+}
+
+func TestAJobWithAnEffectNeverRaces(t *testing.T) {
+	policy := onejob.Policy{Effect: onejob.EffectExternal, Targets: []string{"slow", "fast"}, RaceAfter: time.Second, Timeout: time.Hour, Failover: onejob.FailoverDeclared, FailoverWhy: "test"}
+	targets := map[string]behaviour{"slow": answersAfter(time.Minute, `"slow"`), "fast": answers(`"fast"`)}
+	in(t, setting{policy: policy, targets: targets}, func(w *world) {
+		if job := w.until(w.submit("1").ID, onejob.JobSucceeded); states(job) != "succeeded: 1@slow=succeeded" {
+			t.Errorf("%s; want one attempt", states(job))
+		}
+	})
+}

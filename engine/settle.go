@@ -135,7 +135,10 @@ func (e *Engine) finished(t *trial, p onejob.AttemptFinishParams, r onejob.Attem
 		e.opts.Observer.Incident(r.Incident)
 	}
 	e.opts.Signals.JobChanged(t.Job.ID)
-	if r.JobState == onejob.JobQueued {
+	switch {
+	case r.JobState == onejob.JobQueued:
 		e.opts.Signals.WorkReady()
+	case r.State == onejob.AttemptSucceeded && t.Job.Policy.Lanes > 1:
+		e.askToCancel(t.Job.ID, t)
 	}
 }

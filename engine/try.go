@@ -103,13 +103,19 @@ func (e *Engine) call(t *trial, slot *oneSlot) {
 	answered := make(chan said, 1)
 	go func() { answered <- callOnce(ctx, t) }()
 
-	silence := time.NewTimer(t.Job.Policy.Timeout)
+	silence, racing := time.NewTimer(t.Job.Policy.Timeout), t.raceTimer()
 	defer silence.Stop()
-	select {
-	case s := <-answered:
-		e.settle(t, s)
-		return
-	case <-silence.C:
+	defer racing.Stop()
+	for silent := false; !silent; {
+		select {
+		case s := <-answered:
+			e.settle(t, s)
+			return
+		case <-racing.C:
+			e.race(t)
+		case <-silence.C:
+			silent = true
+		}
 	}
 	e.finish(t, t.silent())
 	slot.give()
