@@ -26,6 +26,7 @@ func cancelling() []promise {
 		{name: "JobUnblock/IsWrittenDown", test: testUnblockIsWrittenDown},
 		{name: "JobUnblock/LetsARuledCancellationGoOn", test: testUnblockRuled},
 		{name: "JobDecide/EndsABlockedJobPastItsDeadline", test: testDecideDeadline},
+		{name: "JobDecide/EndsAQueuedJobPastItsDeadlineWhoeverServesIt", test: testDecideQueuedDeadline},
 		{name: "JobDecide/NeverFreesAnUnknown", test: testDecideUnknown},
 		{name: "JobDecide/AtMostLimit", test: testDecideLimit},
 		{name: "IfRevision/AnotherRevisionChangesNothing", test: testIfRevision},
@@ -242,6 +243,43 @@ func testDecideDeadline(f *fixture) {
 	if after := f.wantJob(job.ID, onejob.JobFailed); after.Error == nil || after.Error.Code != onejob.FailureDeadlineExceeded {
 		f.Errorf("the job failed with %+v; want %s", after.Error, onejob.FailureDeadlineExceeded)
 	}
+}
+
+func testDecideQueuedDeadline(f *fixture) {
+	hourly := withPolicy(func(p *onejob.Policy) { p.Deadline = time.Hour })
+	nobodys := func(p *onejob.JobCreateParams) { p.Policy.Targets = []string{"nobody serves this"} }
+	waits := f.create("k0", nobodys)
+	want := map[string]bool{f.create("k1", hourly, nobodys).ID: true}
+	backingOff := f.running("k2", hourly)
+	f.finish(backingOff, onejob.OutcomeRefused, withNext(onejob.NextAgain), withRetryAfter(24*time.Hour))
+	want[f.wantJob(backingOff.JobID, onejob.JobQueued).ID] = true
+
+	decide := func(limit int) []onejob.JobRef {
+		f.Helper()
+		changed, err := f.s.JobDecide(f.Context(), limit)
+		f.noError(err)
+		return changed
+	}
+	f.advance(time.Hour - time.Minute)
+	if changed := decide(10); len(changed) != 0 {
+		f.Errorf("before the deadline deciding again changed %v; want nothing", changed)
+	}
+	f.advance(2 * time.Minute)
+	for range len(want) {
+		changed := decide(1)
+		if len(changed) != 1 || !want[changed[0].ID] {
+			f.Fatalf("with limit 1 deciding again changed %v; want one job past its deadline", changed)
+		}
+		delete(want, changed[0].ID)
+		job := f.wantJob(changed[0].ID, onejob.JobFailed)
+		if job.Error == nil || job.Error.Code != onejob.FailureDeadlineExceeded {
+			f.Errorf("the job failed with %+v; want %s", job.Error, onejob.FailureDeadlineExceeded)
+		}
+	}
+	if changed := decide(10); len(changed) != 0 {
+		f.Errorf("deciding once more changed %v; want nothing", changed)
+	}
+	f.wantJob(waits.ID, onejob.JobQueued)
 }
 
 func testDecideUnknown(f *fixture) {

@@ -17,6 +17,7 @@ func claiming() []promise {
 		{name: "AttemptClaim/LongestDueFirst", test: testClaimLongestDue},
 		{name: "AttemptClaim/OnlyTargetsTheClaimerKnows", test: testClaimTargets},
 		{name: "AttemptClaim/SaysWhenTheNextIsDue", test: testClaimNextDue},
+		{name: "AttemptClaim/TheNextIsDueInTheFuture", test: testClaimNextDueLater},
 		{name: "AttemptClaim/EndsAJobPastItsDeadline", test: testClaimDeadline},
 		{name: "AttemptClaim/NeverEndsAJobInDoubtForItsDeadline", test: testDeadlineInDoubt},
 		{name: "AttemptClaim/AnotherTryCountsItself", test: testClaimAgain},
@@ -146,6 +147,23 @@ func testClaimNextDue(f *fixture) {
 	}
 }
 
+// A claimer that is told of a job which is due and was left would ask for it again
+// and again.
+func testClaimNextDueLater(f *fixture) {
+	now := f.create("k1").CreatedAt
+	f.create("k2")
+	at := now.Add(time.Hour).Truncate(time.Second)
+	if due := f.claimWith(onejob.AttemptClaimParams{StartParams: claimer(), Max: 1}).NextDue; !due.IsZero() {
+		f.Errorf("with one job left that is due, the next is due at %s; want none known", due)
+	}
+	f.create("k3", func(p *onejob.JobCreateParams) { p.RunAfter = at })
+	for _, max := range []int{0, 1, 1} {
+		if due := f.claimWith(onejob.AttemptClaimParams{StartParams: claimer(), Max: max}).NextDue; !due.Equal(at) {
+			f.Errorf("with max %d the next job is due at %s; want %s", max, due, at)
+		}
+	}
+}
+
 func testClaimDeadline(f *fixture) {
 	job := f.create("k1", withPolicy(func(p *onejob.Policy) { p.Deadline = time.Hour }))
 	neighbour := f.create("k2")
@@ -234,6 +252,8 @@ func testClaimBudget(f *fixture) {
 	}
 }
 
+// A key that a fallback shares, or that a retry mints anew, makes the provider's own
+// guard useless (ubicloud/ubicloud#5898, medusajs/medusa#16681).
 func testProviderKey(f *fixture) {
 	first := f.running("k1", withPolicy(func(p *onejob.Policy) {
 		p.Effect, p.PerTarget, p.MaxAttempts = onejob.EffectNone, 9, 9

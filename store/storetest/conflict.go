@@ -7,6 +7,9 @@ import (
 	"github.com/onejob-dev/onejob"
 )
 
+// Checks of the payload stopped working in one state or another after an
+// optimisation, silently (aws-powertools/powertools-lambda-python#3781).
+//
 // A key is judged the same in every state of its job: these are all of them, and
 // two more that a job can be in once it is old.
 var situations = []struct {
@@ -18,10 +21,32 @@ var situations = []struct {
 	{name: "Queued", reach: func(f *fixture) string { return f.create("k1").ID }},
 	{name: "Starting", reach: func(f *fixture) string { return f.starting("k1").JobID }},
 	{name: "Running", reach: func(f *fixture) string { return f.running("k1").JobID }},
-	{name: "Blocked", reach: func(f *fixture) string { return f.unknown("k1").JobID }},
+	{name: "Accepted", reach: func(f *fixture) string {
+		a := f.running("k1")
+		f.finish(a, onejob.OutcomeAccepted, func(p *onejob.AttemptFinishParams) { p.ProviderID = "op_1" })
+		return a.JobID
+	}},
+	{name: "BackingOff", reach: func(f *fixture) string {
+		a := f.running("k1")
+		f.finish(a, onejob.OutcomeRefused, withNext(onejob.NextAgain), withRetryAfter(time.Hour))
+		return f.wantJob(a.JobID, onejob.JobQueued).ID
+	}},
+	{name: "Unknown", reach: func(f *fixture) string { return f.unknown("k1").JobID }},
+	{name: "Expired", reach: func(f *fixture) string {
+		a := f.running("k1")
+		f.sweep()
+		return f.wantJob(a.JobID, onejob.JobBlocked, onejob.BlockAttemptUnknown).ID
+	}},
+	{name: "Blocked", reach: func(f *fixture) string { return f.blockedAtA("k1").ID }},
+	{name: "CancelAsked", reach: func(f *fixture) string { return f.cancel(f.running("k1").JobID).ID }},
 	{name: "Succeeded", reach: reachSucceeded},
 	{name: "Failed", reach: reachFailed},
 	{name: "Cancelled", reach: func(f *fixture) string { return f.cancel(f.create("k1").ID).ID }},
+	{name: "Superseded", reach: func(f *fixture) string {
+		id := reachFailed(f)
+		f.create("k2", func(p *onejob.JobCreateParams) { p.Supersedes = id })
+		return id
+	}},
 	{name: "Purged", expired: true, reach: func(f *fixture) string {
 		id := reachSucceeded(f)
 		f.purgeAll()
@@ -62,6 +87,7 @@ func conflicting() []promise {
 			promise{name: "Conflict/While" + s.name, test: func(f *fixture) {
 				id := s.reach(f)
 				for range 2 {
+					f.submit(f.intent("k1")) // whose answer may be kept somewhere
 					e := f.wantCode(f.submit(f.intent("k1", withInput("other"))).Err, onejob.CodeKeyConflict)
 					if e.JobID != id {
 						f.Errorf("the conflict names job %q; want %q", e.JobID, id)
@@ -128,6 +154,8 @@ func testConflictTellsNothing(f *fixture) {
 	}
 }
 
+// A second start under one name, of something else, broke the first
+// (dbos-inc/dbos-transact-ts#725).
 func testConflictLeavesFirst(f *fixture) {
 	a := f.running("k1")
 	before := f.get(a.JobID)

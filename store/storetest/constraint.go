@@ -13,6 +13,8 @@ import (
 func constraining() []promise {
 	return []promise{
 		{name: "Database/IsTheArbiter", test: testArbiter},
+		{name: "Database/APoisonedJobDoesNotStopItsNeighbours", test: testPoisonedJob},
+		{name: "Database/APoisonedBlockedJobDoesNotStopItsNeighbours", test: testPoisonedBlocked},
 		{name: "Database/APoisonedRowDoesNotStopItsNeighbours", test: testPoisonedRow},
 	}
 }
@@ -99,7 +101,7 @@ func (f *fixture) everything() []onejob.Job {
 
 // testPoisonedRow makes one attempt unreadable, as a bad disk or a bad migration
 // would. The database may refuse that; else, whatever becomes of the attempt's own
-// job, the sweep and the claims go on.
+// job, the sweep and the claims go on (timgit/pg-boss#492).
 func testPoisonedRow(f *fixture) {
 	if f.Exec == nil {
 		f.Skip("the store has no SQL")

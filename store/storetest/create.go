@@ -19,6 +19,7 @@ func creating() []promise {
 		{name: "JobCreate/TheSameIntentIsTheSameJob", test: testCreateReplays, handles: 3},
 		{name: "JobCreate/ARepeatChangesNothing", test: testRepeatChangesNothing},
 		{name: "JobCreate/ARepeatIsWrittenDown", test: testRepeatIsWrittenDown},
+		{name: "JobCreate/ManyRepeatsAreFewEvents", test: testRepeatsAreFewEvents},
 		{name: "JobCreate/ARepeatAnswersTheResult", test: testRepeatAnswersResult},
 		{name: "JobCreate/ALostAcknowledgementIsRecognised", test: testLostAcknowledgement, handles: 2},
 		{name: "JobCreate/TwoOwnersShareAKey", test: testOwnersShareKey},
@@ -112,6 +113,9 @@ func testCreateReplays(f *fixture) {
 	}
 }
 
+// An upsert that touches the row changed the kind of the job that was there
+// (riverqueue/river#1421).
+//
 // A repeat may come with other metadata and priority, which are no part of the
 // intent, and with another policy, since the configuration may have changed.
 func testRepeatChangesNothing(f *fixture) {
@@ -141,6 +145,21 @@ func testRepeatIsWrittenDown(f *fixture) {
 	}
 }
 
+func testRepeatsAreFewEvents(f *fixture) {
+	job := f.create("k1")
+	for hour := range 2 {
+		for range 5 {
+			f.submitAll(f.intent("k1"), f.intent("k1", withInput("other")), f.intent("k1"))
+		}
+		for _, kind := range []onejob.EventKind{onejob.EventReplayed, onejob.EventConflicted} {
+			if n := f.eventsOf(job, kind); n != hour+1 {
+				f.Errorf("in hour %d there are %d events that say %s; want %d, one an hour", hour+1, n, kind, hour+1)
+			}
+		}
+		f.advance(onejob.RepeatEventInterval + time.Second)
+	}
+}
+
 func testRepeatAnswersResult(f *fixture) {
 	a := f.running("k1")
 	f.finish(a, onejob.OutcomeSucceeded)
@@ -154,6 +173,8 @@ func testRepeatAnswersResult(f *fixture) {
 	}
 }
 
+// A creation whose commit was acknowledged to nobody must know itself again, or its
+// own retry waits for it (idempot-dev/idempot-js#185).
 func testLostAcknowledgement(f *fixture) {
 	p := f.intent("k1")
 	f.noError(f.submit(p).Err)

@@ -221,6 +221,8 @@ func testExpireRenewed(f *fixture) {
 	f.wantAttempt(a.ID, onejob.AttemptRunning)
 }
 
+// A rescuer overwrote what had finished between its reading and its writing
+// (riverqueue/river#1302).
 func testExpireFinished(f *fixture) {
 	for _, outcome := range []onejob.Outcome{onejob.OutcomeSucceeded, onejob.OutcomeRefused, onejob.OutcomeUnknown} {
 		a := f.running("k-" + string(outcome))
@@ -237,6 +239,7 @@ func testExpireFinished(f *fixture) {
 	}
 }
 
+// Two recoverers picked the same expired work (hibiken/asynq#717).
 func testExpireTwice(f *fixture) {
 	starting, running := f.starting("k1"), f.running("k2")
 	f.advance(lease + time.Second)

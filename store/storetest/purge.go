@@ -102,6 +102,7 @@ func testPurgeIncident(f *fixture) {
 	}
 }
 
+// A retention of "never" still deleted rows (riverqueue/river#1389).
 func testPurgeForever(f *fixture) {
 	id := reachSucceeded(f)
 	f.advance(50 * keyAge)
@@ -135,6 +136,8 @@ func testPurgeShrinks(f *fixture) {
 	}
 }
 
+// A key that is forgotten with its job lets the work be done again
+// (taskforcesh/bullmq#1318).
 func testPurgeKeepsTombstones(f *fixture) {
 	id := reachSucceeded(f)
 	f.purgeAll()

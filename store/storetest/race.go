@@ -55,6 +55,9 @@ func (f *fixture) race(n int, call func(ctx context.Context, i int, s onejob.Sto
 	}
 }
 
+// Checking before inserting made up to four orders of one impatient click
+// (square1-io/laravel-idempotency#1, dancerfly/django-brambling#658,
+// dbos-inc/dbos-transact-py#544).
 func testRaceSubmit(f *fixture) {
 	const callers = 48
 	for round := range rounds() {
@@ -132,6 +135,8 @@ func testRaceSupersede(f *fixture) {
 	}
 }
 
+// A sweep that deleted the row of a key while it was being repeated left its caller
+// with an answer that was not true (margince/margince#423).
 func testRacePurge(f *fixture) {
 	for round := range rounds() / 3 {
 		key := fmt.Sprintf("k%d", round)

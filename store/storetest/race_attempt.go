@@ -200,6 +200,7 @@ func testRaceResolve(f *fixture) {
 	}
 }
 
+// A rescuer overwrote jobs that completed under its hands (riverqueue/river#1302).
 func testRaceSweep(f *fixture) {
 	for round := range rounds() / 2 {
 		a := f.running(fmt.Sprintf("k%d", round))

@@ -13,6 +13,8 @@ func starting() []promise {
 		{name: "Fallback/TwiceInOneBatchIsOneAttempt", test: testFallbackBatch},
 		{name: "Fallback/AnotherTargetUnderTheKeyConflicts", test: testFallbackConflict},
 		{name: "Fallback/ARefusedClickTakesNoKey", test: testFallbackTakesNoKey},
+		{name: "Fallback/AnUnservedTargetIsRefusedAndTakesNoKey", test: testFallbackUnserved},
+		{name: "Fallback/WithoutAnEngineAnyTargetStarts", test: testFallbackWithoutEngine},
 		{name: "Fallback/ARepeatAnswersWhateverBecameOfTheJob", test: testFallbackRepeatLater},
 		{name: "Fallback/InDoubtIsUnresolved", test: testFallbackInDoubt},
 		{name: "Fallback/NotCertifiedSaysWhy", test: testFallbackNotCertified},
@@ -107,6 +109,35 @@ func testFallbackTakesNoKey(f *fixture) {
 	f.finish(a, onejob.OutcomeRefused)
 	if again := f.tryStart(buttonOf(a.JobID, "click", "b")); again.Err != nil || again.Existed {
 		f.Errorf("after the doubt the same click answered %v, existed %t; want a new attempt", again.Err, again.Existed)
+	}
+}
+
+// An attempt at a target that this node cannot call would be claimed by nobody who
+// can send it, and be in doubt for nothing.
+func testFallbackUnserved(f *fixture) {
+	lane := laneOf(f.running("k1", racing(2, "a", "c")).JobID, 1, "c")
+	lane.StartParams = claimer("a")
+	job := f.awaitingB("k2")
+	click := buttonOf(job.ID, "click", "c")
+	click.StartParams = claimer("a", "b")
+	for _, p := range []onejob.AttemptStartParams{click, lane} {
+		before := f.get(p.JobID)
+		f.wantCode(f.tryStart(p).Err, onejob.CodeInvalidJob)
+		if after := f.get(p.JobID); after.Revision != before.Revision || after.AttemptsMade != before.AttemptsMade {
+			f.Errorf("the refusal left revision %d and %d attempts; want %d and %d",
+				after.Revision, after.AttemptsMade, before.Revision, before.AttemptsMade)
+		}
+	}
+	if again := f.tryStart(buttonOf(job.ID, "click", "c")); again.Err != nil || again.Existed {
+		f.Errorf("where c is served the same click answered %v, existed %t; want a new attempt", again.Err, again.Existed)
+	}
+}
+
+func testFallbackWithoutEngine(f *fixture) {
+	click := buttonOf(f.awaitingB("k1").ID, "click", "c")
+	click.StartParams = onejob.StartParams{Worker: worker, Lease: lease}
+	if a := f.start(click); a.Target != "c" {
+		f.Errorf("the click started at %s; want c, for whoever serves it", a.Target)
 	}
 }
 
