@@ -196,6 +196,7 @@ func TestKeysOfFeaturesToComeAreRefusedByName(t *testing.T) {
 		{target + "callback: {result: body}\n", "5:5: targets.a", "callback"},
 		{"targets: {gpu: {provider: worker}}\n", "1:27: targets.gpu.provider", "provider: worker"},
 		{minimal + "  k: {effect: none, targets: [acme], race: {after: 1s}}\n", "6:38: kinds.k", "race"},
+		{minimal + "  k: {effect: none, targets: [acme], unknown: {ask_after: 1h}}\n", "6:48: kinds.k.unknown", "ask_after"},
 		{minimal + "  k: {effect: none, targets: [acme], contract: c.yaml}\n", "6:38: kinds.k", "contract"},
 		{minimal + "  k: {effect: none, targets: [acme], unknown: {assume: failed}}\n", "6:48: kinds.k.unknown", "assume"},
 		{"webhooks: {endpoints: []}\n", "1:1", "webhooks"},

@@ -248,3 +248,14 @@ func TestAnotherSiteCannotMakeABrowserPost(t *testing.T) {
 		}
 	}
 }
+
+// Metrics tell of all owners together.
+func TestMetricsAreForOperators(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withMetrics)
+	for key, want := range map[string]int{w.viewer: 403, w.alice: 403, w.operator: 200, w.admin: 200} {
+		if got := w.do(request{method: "GET", path: "/metrics", key: key}); got.status != want {
+			t.Errorf("status %d; want %d\n%s", got.status, want, got.body)
+		}
+	}
+}

@@ -39,7 +39,7 @@ func queryOf(r *http.Request, known ...string) *query {
 			q.refuse("parameter %q is not known; there are %s", shorten(name), strings.Join(known, ", "))
 		case len(list) > 1 && name != "state":
 			q.refuse("parameter %q is there twice", name)
-		case slices.ContainsFunc(list, func(s string) bool { return !isText(s) }):
+		case name != "idempotency_key" && slices.ContainsFunc(list, func(s string) bool { return !isText(s) }):
 			q.refuse("parameter %q is no text: it holds a NUL character or is not UTF-8", name)
 		}
 	}

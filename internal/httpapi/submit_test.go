@@ -416,3 +416,31 @@ func TestABatchIsBoundedAndWellFormed(t *testing.T) {
 		t.Errorf("an empty batch: %s", got.body)
 	}
 }
+
+// A thousand repeats would otherwise load and encode a thousand results.
+func TestABatchAnswersJobsWithoutTheirResults(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	id := w.succeeded("k1", jsonResult(`{"large":"`+strings.Repeat("x", 10_000)+`"}`))
+	item := `{"idempotency_key":"k1",` + ticket[1:]
+	got := w.post(w.alice, "/v1/jobs:batch", `{"items":[`+strings.Repeat(item+",", 99)+item+`]}`).wantStatus(t, 200)
+	if n := strings.Count(string(got.body), `"id":"`+id+`"`); n != 100 || strings.Contains(string(got.body), `"result"`) || len(got.body) > 100_000 {
+		t.Errorf("%d of 100 entries are job %s, in %d bytes; want all, without results", n, id, len(got.body))
+	}
+	if !strings.Contains(string(w.get("/v1/jobs/"+id).body), `"result":{"large"`) {
+		t.Error("the job by itself has no result")
+	}
+}
+
+func TestABatchBeyondTheBoundOfABodyIsRefusedUnread(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	large := `{"items":[{"idempotency_key":"k1","kind":"summarise","input":"` + strings.Repeat("x", maxBody) + `"}]}`
+	w.post(w.alice, "/v1/jobs:batch", large).wantProblem(t, http.StatusRequestEntityTooLarge, onejob.CodePayloadTooLarge)
+	unsaid := request{method: "POST", path: "/v1/jobs:batch", key: w.alice, body: large}.http(t.Context())
+	unsaid.ContentLength = -1
+	w.serve(unsaid).wantProblem(t, http.StatusRequestEntityTooLarge, onejob.CodePayloadTooLarge)
+	if got := w.get("/v1/jobs").wantStatus(t, 200); string(got.body) != `{"items":[]}` {
+		t.Errorf("jobs %s; want none", got.body)
+	}
+}
