@@ -24,6 +24,7 @@ const (
 	EventUnblocked       EventKind = "unblocked"          // a person let it go on
 	EventRaceLost        EventKind = "race_lost"          // a success found the slot taken
 	EventRuled           EventKind = "ruled"              // a ruling settled an attempt
+	EventAsked           EventKind = "asked"              // a person is asked about an attempt in doubt
 	EventCancelAsked     EventKind = "cancel_requested"   // somebody asked to cancel
 	EventDuplicateEffect EventKind = "duplicate_effect"   // incident: ruled otherwise, yet it happened, and another won
 	EventLateEffect      EventKind = "effect_after_close" // incident: it happened after the job had closed
