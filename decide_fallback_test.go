@@ -69,7 +69,9 @@ func TestAnotherTargetTakesOver(t *testing.T) {
 	})
 }
 
-// Only non-execution that is proven lets an effect go elsewhere, whatever the gate says.
+// Only non-execution that is proven lets an effect go elsewhere, whatever the gate
+// says. Gateways take a timeout straight to the fallback (mnfst/llm-gateway#2573,
+// Portkey-AI/gateway#186).
 func TestAnEffectNeverGoesElsewhereWithoutProof(t *testing.T) {
 	t.Parallel()
 	ok := onejob.Verdicts{"b": {Allowed: true}, "c": {Allowed: true}}

@@ -11,6 +11,8 @@ import (
 	"github.com/onejob-dev/onejob"
 )
 
+// A request with another body met "in progress" while the first was under way
+// (idempot-dev/idempot-js#191).
 func TestARepeatIsJudgedByItsFingerprintFirst(t *testing.T) {
 	t.Parallel()
 	same, other := []byte("one intent"), []byte("another intent")
@@ -180,7 +182,9 @@ func TestANewAttempt(t *testing.T) {
 }
 
 // The key is the last guard against a sender that wakes up late: it changes only
-// when the provider itself closed the books.
+// when the provider itself closed the books. A retry that minted a new one refunded
+// twice (medusajs/medusa#16681), and a fallback that shared one was refused
+// (ubicloud/ubicloud#5898).
 func TestTheProvidersKeyRotatesOnlyAfterAnExecutedFailure(t *testing.T) {
 	t.Parallel()
 	keyAfter := func(jobID, target string, attempts ...onejob.Attempt) string {

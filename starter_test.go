@@ -179,6 +179,8 @@ func TestEverySlotOfABatchIsUsedOrGivenBack(t *testing.T) {
 	})
 }
 
+// A claim whose acknowledgement was lost met itself as a stranger, and its work was
+// never done (idempot-dev/idempot-js#185).
 func TestAnAttemptWhoseStartWasCommittedUnseenIsSentOnce(t *testing.T) {
 	t.Parallel()
 	s := &slots{free: 1}

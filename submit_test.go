@@ -43,6 +43,8 @@ func TestADoubleClickIsOneJob(t *testing.T) {
 	}
 }
 
+// An optimisation made checks of the payload stop working in one state of the first
+// request or another, silently (aws-powertools/powertools-lambda-python#3781).
 func TestAKeyAnswersInEveryStateOfItsJob(t *testing.T) {
 	t.Parallel()
 	for _, s := range onejob.JobStates() {
@@ -61,6 +63,32 @@ func TestAKeyAnswersInEveryStateOfItsJob(t *testing.T) {
 			}
 			if after := w.get(job.ID); len(after.Attempts) != len(job.Attempts) || after.State != s {
 				t.Errorf("the repeats left %d attempts, %s; want %d, %s", len(after.Attempts), after.State, len(job.Attempts), s)
+			}
+		})
+	}
+}
+
+func TestAKeyIsJudgedByItsFingerprintAfterThePurgeToo(t *testing.T) {
+	t.Parallel()
+	for _, s := range onejob.JobStates() {
+		if !s.Terminal() {
+			continue
+		}
+		t.Run(string(s), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			job := w.leadTo(s, "k1")
+			w.advance(2 * time.Hour)
+			if n, err := w.store.JobPurge(t.Context(), onejob.JobPurgeParams{PayloadAge: time.Hour, Limit: 1}); n != 1 || err != nil {
+				t.Fatalf("purged %d jobs, %v; want 1", n, err)
+			}
+			_, _, err := w.client.Submit(t.Context(), drawing(`{"prompt":"a cat"}`))
+			if e := wantCode(t, err, onejob.CodeKeyExpired); e.JobID != job.ID {
+				t.Errorf("the expired key names job %q; want %q", e.JobID, job.ID)
+			}
+			_, _, err = w.client.Submit(t.Context(), drawing(`{"prompt":"a dog"}`))
+			if e := wantCode(t, err, onejob.CodeKeyConflict); e.JobID != job.ID {
+				t.Errorf("the conflict names job %q; want %q", e.JobID, job.ID)
 			}
 		})
 	}

@@ -60,6 +60,8 @@ func expire(t *testing.T, s *sqlite.Store, ref onejob.AttemptRef) int {
 	return len(expired)
 }
 
+// A lease judged by a clock that is off gives a live worker's work away
+// (Krzysztof318/MailFathom#1989, mlflow/mlflow#25199).
 func TestClock(t *testing.T) {
 	t.Parallel()
 

@@ -157,9 +157,9 @@ func testClaimNextDueLater(f *fixture) {
 		f.Errorf("with one job left that is due, the next is due at %s; want none known", due)
 	}
 	f.create("k3", func(p *onejob.JobCreateParams) { p.RunAfter = at })
-	for _, max := range []int{0, 1, 1} {
-		if due := f.claimWith(onejob.AttemptClaimParams{StartParams: claimer(), Max: max}).NextDue; !due.Equal(at) {
-			f.Errorf("with max %d the next job is due at %s; want %s", max, due, at)
+	for range 2 {
+		if due := f.claimWith(onejob.AttemptClaimParams{StartParams: claimer(), Max: 1}).NextDue; !due.Equal(at) {
+			f.Errorf("the next job is due at %s; want %s", due, at)
 		}
 	}
 }

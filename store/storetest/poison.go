@@ -55,13 +55,18 @@ func testPoisonedJob(f *fixture) {
 
 func testPoisonedBlocked(f *fixture) {
 	hourly := withPolicy(func(p *onejob.Policy) { p.Deadline = time.Hour })
-	poisoned := f.blockedAtA("poisoned", hourly)
-	if !f.poison(`UPDATE job_states SET blocked = '{"reason": 5}' WHERE job_id = '` + poisoned.ID + `'`) {
-		return
+	block := func(key string) *onejob.Job {
+		f.Helper()
+		f.advance(time.Second)
+		return f.blockedAtA(key, hourly)
 	}
-	f.advance(time.Second)
-	healthy := f.blockedAtA("healthy", hourly)
-	f.lists(onejob.JobListParams{States: []onejob.JobState{onejob.JobBlocked}, Limit: 100}, healthy.ID)
+	before, healthy := block("before"), block("healthy")
+	for _, job := range []*onejob.Job{before, block("after"), block("last")} {
+		if !f.poison(`UPDATE job_states SET blocked = '{"reason": 5}' WHERE job_id = '` + job.ID + `'`) {
+			return
+		}
+	}
+	f.lists(onejob.JobListParams{States: []onejob.JobState{onejob.JobBlocked}, Limit: 1}, healthy.ID)
 	f.advance(2 * time.Hour)
 	f.decidesWithin(3, healthy.ID)
 	f.wantJob(healthy.ID, onejob.JobFailed)
