@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -110,9 +111,11 @@ func (g *gatherer[P, R]) join(c *caller[P, R]) error {
 	return nil
 }
 
-// flushAll flushes until nobody waits.
+// flushAll flushes until nobody waits. Callers that are about to come, woken by
+// the same commit as the first, are let in first: it would else be flushed alone.
 func (g *gatherer[P, R]) flushAll() {
 	for {
+		runtime.Gosched()
 		batch := g.take()
 		if len(batch) == 0 {
 			return

@@ -222,3 +222,106 @@ func TestCloseWaitsForTheFlushUnderWay(t *testing.T) {
 		<-closed
 	})
 }
+
+// lockedStore answers a row with [onejob.ReasonRowLocked] in a shared flush, and
+// waits for release when asked about it alone.
+type lockedStore struct {
+	onejob.Store
+	release chan struct{}
+	alone   [][]string
+}
+
+func (s *lockedStore) Hasty() onejob.Store { return hastyStore{s} }
+
+func (s *lockedStore) JobCreate(_ context.Context, params []onejob.JobCreateParams) ([]onejob.JobCreateResult, error) {
+	s.alone = append(s.alone, idsOf(params))
+	<-s.release
+	return []onejob.JobCreateResult{{Job: &onejob.Job{ID: params[0].ID}}}, nil
+}
+
+type hastyStore struct{ *lockedStore }
+
+func (s hastyStore) JobCreate(_ context.Context, params []onejob.JobCreateParams) ([]onejob.JobCreateResult, error) {
+	var results []onejob.JobCreateResult
+	for _, p := range params {
+		r := onejob.JobCreateResult{Job: &onejob.Job{ID: p.ID}}
+		if p.ID == "held" {
+			r = onejob.JobCreateResult{Err: &onejob.Error{Code: onejob.CodeStoreUnavailable, Reason: onejob.ReasonRowLocked}}
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+func idsOf(params []onejob.JobCreateParams) (ids []string) {
+	for _, p := range params {
+		ids = append(ids, p.ID)
+	}
+	return ids
+}
+
+func TestAHeldRowIsTriedAgainAloneAndNobodyElseWaitsForIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		inner := &lockedStore{release: make(chan struct{})}
+		s := open(t, inner, grouped.Options{})
+		var held []onejob.JobCreateResult
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			var err error
+			if held, err = s.JobCreate(t.Context(), []onejob.JobCreateParams{{ID: "mine"}, {ID: "held"}}); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		if r, err := s.JobCreate(t.Context(), []onejob.JobCreateParams{{ID: "neighbour"}}); err != nil || r[0].Err != nil {
+			t.Errorf("the neighbour was answered %v, %v; want a job while the held row waits", r, err)
+		}
+		if held != nil {
+			t.Error("the held row's caller was answered before the row was free")
+		}
+		close(inner.release)
+		wg.Wait()
+		if len(held) != 2 || held[0].Err != nil || held[1].Err != nil {
+			t.Errorf("the held row's caller was answered %+v; want two jobs", held)
+		}
+		if want := [][]string{{"held"}}; !slices.EqualFunc(inner.alone, want, slices.Equal) {
+			t.Errorf("rows %v were tried alone; want %v", inner.alone, want)
+		}
+	})
+}
+
+func (s *slowStore) JobGet(_ context.Context, params []onejob.JobGetParams) ([]onejob.JobResult, error) {
+	var ids []string
+	results := make([]onejob.JobResult, len(params))
+	for i, p := range params {
+		ids = append(ids, p.ID)
+		results[i].Job = &onejob.Job{ID: p.ID}
+	}
+	s.note(ids)
+	return results, s.err
+}
+
+func TestReadersWhoComeDuringFlushesShareTheNextAndASlowOneHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		inner := &slowStore{release: make(chan struct{})}
+		s := open(t, inner, grouped.Options{})
+		var wg sync.WaitGroup
+		for _, id := range []string{"a", "b", "c", "d"} {
+			wg.Go(func() {
+				r, err := s.JobGet(t.Context(), []onejob.JobGetParams{{ID: id}})
+				if err != nil || r[0].Job.ID != id {
+					t.Errorf("reader %s was answered %v, %v", id, r, err)
+				}
+			})
+			synctest.Wait() // a and b are being read; the rest wait
+		}
+		close(inner.release)
+		wg.Wait()
+		want := [][]string{{"a"}, {"b"}, {"c", "d"}}
+		if !slices.EqualFunc(inner.batches, want, slices.Equal) {
+			t.Errorf("batches %v; want %v", inner.batches, want)
+		}
+	})
+}

@@ -53,7 +53,7 @@ func (s *Store) AttemptList(ctx context.Context, p onejob.AttemptListParams) (on
 // attemptFilter reports false for what is in no row.
 func attemptFilter(p onejob.AttemptListParams) (*filter, bool) {
 	f := &filter{}
-	if !storable(p.Owner) || !storable(p.States...) {
+	if !storable(p.Owner) {
 		return nil, false
 	}
 	if p.ID != "" {
@@ -71,7 +71,7 @@ func attemptFilter(p onejob.AttemptListParams) (*filter, bool) {
 		f.where("a.part = $%d AND a.job_id = $%d", int16(ref.Part), ref.ID)
 	}
 	if len(p.States) > 0 {
-		f.where("a.state = ANY($%d)", texts(p.States))
+		f.where("a.state IN (" + literals(p.States, onejob.AttemptStates()) + ")")
 	}
 	if p.Owner != "" {
 		f.where("EXISTS (SELECT FROM jobs j WHERE j.part = a.part AND j.id = a.job_id AND j.owner = $%d)", p.Owner)

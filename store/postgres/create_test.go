@@ -33,7 +33,7 @@ var starter = onejob.StartParams{
 	Worker: "w", Lease: time.Minute, Targets: map[string]onejob.TargetPins{"a": {Digest: "d", MaxExecution: time.Hour}},
 }
 
-func create(t *testing.T, c onejob.JobCreator, params ...onejob.JobCreateParams) []onejob.JobCreateResult {
+func create(t testing.TB, c onejob.JobCreator, params ...onejob.JobCreateParams) []onejob.JobCreateResult {
 	t.Helper()
 	results, err := c.JobCreate(t.Context(), params)
 	if err != nil {

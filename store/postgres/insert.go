@@ -35,13 +35,14 @@ WITH wanted AS MATERIALIZED (
            kind, input, target, effect, lanes, policy, metadata, priority, supersedes, trace, onejob_now(), ends
       FROM wanted ORDER BY ord
     ON CONFLICT (part, owner, key_hash) DO NOTHING
-    RETURNING part, id
+    RETURNING id
 ), due AS MATERIALIZED (
     SELECT w.*,
            w.first_id IS NOT NULL
            AND coalesce(w.run_after <= onejob_now(), true)
            AND coalesce(w.ends > onejob_now(), true) AS starts
-      FROM created c JOIN wanted w ON w.part = c.part AND w.id = c.id
+      FROM wanted w
+     WHERE (w.id IN (SELECT id FROM created)) IS TRUE -- looked up in a hash, and never a join of all with all
 ), standing AS (
     INSERT INTO job_states (part, job_id, state, attempts_made, priority, run_after, deadline, next_target)
     SELECT part, id, CASE WHEN starts THEN 'running' ELSE 'queued' END, starts::integer, priority,

@@ -75,7 +75,9 @@ SELECT s.part, s.job_id, a.result, a.result_type, a.result_lost
   FROM unnest($1::smallint[], $2::text[], $3::text[]) AS u (part, job_id, reader)
   JOIN jobs j ON j.part = u.part AND j.id = u.job_id AND u.reader IN ('', j.owner)
   JOIN job_states s ON s.part = u.part AND s.job_id = u.job_id
-  JOIN attempts a ON a.part = s.part AND a.id = s.completed_by`
+ CROSS JOIN LATERAL (
+       SELECT result, result_type, result_lost FROM attempts WHERE part = s.part AND id = s.completed_by LIMIT 1
+  ) a`
 )
 
 func (l loading) sql() string {

@@ -81,7 +81,7 @@ func connect(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) 
 		config.ConnConfig.RuntimeParams["application_name"] = "onejob"
 	}
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, sqlHaste)
+		_, err := conn.Exec(ctx, sqlSession)
 		return err
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)

@@ -92,7 +92,9 @@ func isPlainSuccess(p *onejob.AttemptFinishParams) bool {
 
 func swapBoth(ctx context.Context, t *txn, params []*onejob.AttemptFinishParams) (won map[string]bool, err error) {
 	refs := attemptRefs(column(params, func(p *onejob.AttemptFinishParams) onejob.AttemptRef { return p.Ref }))
-	text := func(field func(p *onejob.AttemptFinishParams) pgtype.Text) []pgtype.Text { return column(params, field) }
+	text := func(field func(p *onejob.AttemptFinishParams) pgtype.Text) []pgtype.Text {
+		return column(params, field)
+	}
 	sources, _ := onejob.SourcesOf(onejob.EventAnswered)
 	won = make(map[string]bool, len(params))
 	b := t.batch()

@@ -17,12 +17,23 @@ type querier interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
+// What every connection begins with.
+//
 // A lock that is waited for longer is somebody's open transaction: whoever shares a
 // transaction goes on without its row, and only a row alone has patience.
-const (
-	sqlHaste    = `SET lock_timeout = '50ms'` // of every connection
-	sqlPatience = `SET LOCAL lock_timeout = '5s'`
-)
+//
+// Every statement finds its rows by an index, whatever its parameters. A plan that
+// was made while a table was empty would read all of it, and is kept while the
+// table grows; and a plan for every execution costs more than the execution.
+const sqlSession = `
+SET lock_timeout = '50ms';
+SET enable_seqscan = off;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET plan_cache_mode = force_generic_plan;
+SET jit = off` // what no index serves has an enormous cost now, and would be compiled
+
+const sqlPatience = `SET LOCAL lock_timeout = '5s'`
 
 // rollbackWithin bounds the rollback of a transaction whose context may be over.
 const rollbackWithin = 5 * time.Second

@@ -1,0 +1,185 @@
+package postgres_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/onejob-dev/onejob"
+	"github.com/onejob-dev/onejob/store/grouped"
+	"github.com/onejob-dev/onejob/store/postgres"
+)
+
+// heldFor is how long somebody's transaction is open. Neighbours have a sixth of it,
+// but for the odd one on a busy machine.
+const (
+	heldFor    = 3 * time.Second
+	neighbours = 500 * time.Millisecond
+)
+
+// answered is one creation's answer and how long it took.
+type answered struct {
+	onejob.JobCreateResult
+	took time.Duration
+}
+
+func createTimed(t *testing.T, s onejob.Store, p onejob.JobCreateParams) answered {
+	t.Helper()
+	began := time.Now()
+	results, err := s.JobCreate(t.Context(), []onejob.JobCreateParams{p})
+	if err != nil {
+		return answered{onejob.JobCreateResult{Err: err}, time.Since(began)}
+	}
+	return answered{results[0], time.Since(began)}
+}
+
+func TestGroupedAKeyInAnOpenTransactionHoldsNoNeighbour(t *testing.T) {
+	t.Parallel()
+
+	url := schema(t)
+	tx := begin(t, url)
+	s, err := grouped.New(open(t, url), grouped.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 { // connections and plans
+		create(t, s, intent(t, fmt.Sprint("first", i)))
+	}
+	create(t, postgres.Tx(tx), intent(t, "held"))
+
+	// The held one is alone in its flush; then it shares one with the others.
+	held := make(chan answered, 2)
+	for range 2 {
+		go func() { held <- createTimed(t, s, intent(t, "held")) }()
+	}
+	opened, asked, late := time.Now(), 0, 0
+	for ; time.Since(opened) < heldFor; asked++ {
+		r := createTimed(t, s, intent(t, fmt.Sprint("neighbour", asked)))
+		if r.Err != nil {
+			t.Errorf("a neighbour was answered %v; want a job", r.Err)
+		}
+		if r.took > neighbours {
+			late++
+		}
+	}
+	if late > asked/10 {
+		t.Errorf("%d of %d neighbours were answered after more than %s", late, asked, neighbours)
+	}
+	if len(held) > 0 {
+		t.Errorf("the held key was answered %+v while another transaction held it", <-held)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fresh := 0
+	for range 2 {
+		r := <-held
+		if r.Err != nil {
+			t.Errorf("the held key was answered %v; want a job once the transaction had ended", r.Err)
+		}
+		if !r.Existed {
+			fresh++
+		}
+	}
+	if fresh != 1 {
+		t.Errorf("%d of 2 callers of the held key made its job; want 1", fresh)
+	}
+}
+
+func TestHastyAnswersAHeldRowSoonAndItsNeighboursToo(t *testing.T) {
+	t.Parallel()
+
+	url := schema(t)
+	tx := begin(t, url)
+	s := open(t, url).Hasty()
+	create(t, s, intent(t, "first"))
+	create(t, postgres.Tx(tx), intent(t, "k17"))
+
+	var params []onejob.JobCreateParams
+	for i := range 40 {
+		params = append(params, intent(t, fmt.Sprint("k", i)))
+	}
+	began := time.Now()
+	for i, r := range create(t, s, params...) {
+		if i != 17 && r.Err != nil {
+			t.Errorf("neighbour %d was answered %v; want a job", i, r.Err)
+		}
+		if i == 17 {
+			wantReason(t, r.Err, onejob.ReasonRowLocked)
+		}
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("the batch took %s", took)
+	}
+}
+
+func wantReason(t *testing.T, err error, reason string) {
+	t.Helper()
+	e, ok := err.(*onejob.Error)
+	if !ok || e.Code != onejob.CodeStoreUnavailable || e.Reason != reason {
+		t.Errorf("got %v; want store-unavailable because of %s", err, reason)
+	}
+}
+
+func TestThoseWhoWaitForOthersTransactionsLeaveConnectionsToTheRest(t *testing.T) {
+	t.Parallel()
+
+	url := schema(t)
+	tx := begin(t, url)
+	s := open(t, url) // of four connections
+	create(t, s, intent(t, "first"))
+	var waiters errgroup.Group
+	for i := range 8 {
+		key := fmt.Sprint("held", i)
+		create(t, postgres.Tx(tx), intent(t, key))
+		waiters.Go(func() error { return createTimed(t, s, intent(t, key)).Err })
+	}
+	untilBlocked(t, url)
+	for i := range 5 {
+		if r := createTimed(t, s, intent(t, fmt.Sprint("free", i))); r.Err != nil || r.took > time.Second {
+			t.Errorf("a free key was answered %v after %s; want a job at once", r.Err, r.took)
+		}
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := waiters.Wait(); err != nil {
+		t.Errorf("a held key was answered %v after the rollback; want a job", err)
+	}
+}
+
+func TestTxThatRepeatsAKeyDoesNotKeepItsJobFromFinishing(t *testing.T) {
+	t.Parallel()
+
+	url := schema(t)
+	s, tx := open(t, url), begin(t, url)
+	p := intent(t, "k")
+	p.Start = &starter
+	a := create(t, s, p)[0].Started.Attempt
+	again := intent(t, "k")
+	if r := create(t, postgres.Tx(tx), again)[0]; r.Err != nil || !r.Existed {
+		t.Fatalf("the repeat answered %+v; want the job", r)
+	}
+
+	// The transaction stays open.
+	results, err := s.Hasty().AttemptFinish(t.Context(), []onejob.AttemptFinishParams{finish(a, onejob.OutcomeSucceeded)})
+	if err != nil || results[0].Err != nil || results[0].JobState != onejob.JobSucceeded {
+		t.Errorf("the finish answered %+v, %v; want succeeded", results, err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	events, err := s.JobEvents(t.Context(), onejob.JobRef{Part: a.Part, ID: a.JobID})
+	if err != nil || len(events) != 1 || events[0].Kind != onejob.EventReplayed {
+		t.Errorf("events %+v, %v; want the replay", events, err)
+	}
+}
+
+func finish(a onejob.Attempt, o onejob.Outcome) onejob.AttemptFinishParams {
+	return onejob.AttemptFinishParams{
+		Ref: onejob.AttemptRef{Part: a.Part, JobID: a.JobID, ID: a.ID}, ClaimToken: a.ClaimToken,
+		Outcome: o, Phase: onejob.PhaseAnswered, Result: &onejob.Result{Body: []byte("out")},
+	}
+}
