@@ -141,13 +141,35 @@ func (w *writer) rollback() {
 
 // batch judges every row by itself, in order, in one transaction. refuse makes the
 // answer of a row that failed alone.
+//
+// Hardly ever does one fail, so that the rows share the transaction bare at first;
+// if one does, all of it is undone and done again with a savepoint for each.
 func batch[P, R any](ctx context.Context, s *Store, params []P, judge func(*tx, *P) (R, error), refuse func(error) R) (results []R, err error) {
-	err = s.write(ctx, func(x *tx) error {
-		results, err = judgeAll(x, params, judge, refuse)
+	failed := false
+	err = s.write(ctx, func(x *tx) (err error) {
+		results, err = judgeBare(x, params, judge)
+		failed = err != nil && concernsRow(err)
 		return err
 	})
+	if failed {
+		err = s.write(ctx, func(x *tx) (err error) {
+			results, err = judgeAll(x, params, judge, refuse)
+			return err
+		})
+	}
 	if err != nil {
 		return nil, err
+	}
+	return results, nil
+}
+
+// judgeBare judges rows until one fails, which the whole transaction then has to.
+func judgeBare[P, R any](x *tx, params []P, judge func(*tx, *P) (R, error)) (results []R, err error) {
+	results = make([]R, len(params))
+	for i := range params {
+		if results[i], err = judge(x, &params[i]); err != nil {
+			return nil, err
+		}
 	}
 	return results, nil
 }
