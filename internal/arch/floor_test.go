@@ -35,7 +35,7 @@ var floors = []floor{
 	{room: "store/memory/...", may: []string{"."}, also: []string{"store/storetest"}},
 	{room: "store/grouped/...", may: []string{"."}, third: others, also: []string{"store/storetest", "store/memory"}},
 	{room: "store/sqlite/...", may: []string{".", "store/sqlite/...", "store/internal/..."}, third: others, also: []string{"store/storetest"}},
-	{room: "store/postgres/...", may: []string{".", "store/postgres/...", "store/internal/..."}, third: others, also: []string{"store/storetest", "internal/pgtest"}},
+	{room: "store/postgres/...", may: []string{".", "store/postgres/...", "store/internal/..."}, third: others, also: []string{"store/storetest", "store/grouped", "internal/pgtest"}},
 	{room: "provider/wire/...", may: []string{"."}, third: others, also: []string{"provider/providertest", "sim"}},
 	{room: "provider/all/...", may: []string{".", "provider/..."}},
 	{room: "provider/...", may: []string{".", "provider/wire/..."}, third: others, also: []string{"provider/providertest", "sim"}},

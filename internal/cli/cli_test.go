@@ -64,6 +64,8 @@ func says(w http.ResponseWriter, status int, code string, retry bool) {
 
 const jobJSON = `{"id":"job_1","kind":"k","owner":"o","state":"queued","revision":1,"attempts":[],"cost":[]}`
 
+// aliyun/terraform-provider-alicloud#10305: a token made inside the loop that
+// retries made four gateways of one.
 func TestSubmitRepeatsWithTheSameKeyAndOnlyWhereThatIsOfUse(t *testing.T) {
 	t.Parallel()
 
@@ -90,6 +92,13 @@ func TestSubmitRepeatsWithTheSameKeyAndOnlyWhereThatIsOfUse(t *testing.T) {
 			w.WriteHeader(http.StatusOK)
 			_, _ = w.Write([]byte(jobJSON))
 		}, cli.ExitOK, 2},
+		{"ConnectionCutThrice", func(n int, w http.ResponseWriter) {
+			if n < 4 {
+				panic(http.ErrAbortHandler)
+			}
+			w.WriteHeader(http.StatusOK)
+			_, _ = w.Write([]byte(jobJSON))
+		}, cli.ExitOK, 4},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -118,6 +127,51 @@ func TestSubmitRepeatsWithTheSameKeyAndOnlyWhereThatIsOfUse(t *testing.T) {
 			}
 		})
 	}
+}
+
+// comfy-python-sdk#96: after an error the key was gone, so that the next
+// try by hand had a fresh one and generated again. stripe/ai#402: an agent that was
+// told of a timeout planned anew, with a new key, and charged twice.
+func TestAnErrorThatLeavesDoubtNamesTheKeyToAskWithAgain(t *testing.T) {
+	t.Parallel()
+
+	for name, tt := range map[string]struct {
+		serve func(w http.ResponseWriter)
+		named bool
+	}{
+		"NoAnswer":     {func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, true},
+		"Unavailable":  {func(w http.ResponseWriter) { advises(w, 503, "store-unavailable", "retry_same_key") }, true},
+		"Conflict":     {func(w http.ResponseWriter) { advises(w, 409, "idempotency-key-conflict", "fix_request") }, false},
+		"NotForUs":     {func(w http.ResponseWriter) { advises(w, 403, "forbidden", "fix_request") }, false},
+		"BrokenAnswer": {func(w http.ResponseWriter) { w.Header().Set("Content-Length", "100"); _, _ = w.Write([]byte("{")) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { tt.serve(w) }))
+			defer srv.Close()
+			got := run(t.Context(), nil, "{}", "submit", "k", "--key", "made-on-the-spot", "--input", "-", "--server", srv.URL)
+			if got.code == cli.ExitOK || strings.Contains(got.stderr, "The key was: made-on-the-spot") != tt.named {
+				t.Errorf("got %+v; want the key named %t", got, tt.named)
+			}
+		})
+	}
+}
+
+func TestSubmitAsksForAKeyAndMakesNone(t *testing.T) {
+	t.Parallel()
+
+	got := run(t.Context(), nil, "{}", "submit", "k", "--input", "-", "--server", "127.0.0.1:1")
+	if got.code != cli.ExitUsage || !strings.Contains(got.stderr, "Make one key per intent, outside the loop that retries") {
+		t.Errorf("got %+v; want a refusal that says how to make a key", got)
+	}
+}
+
+// advises answers with a problem and its advice, and does not ask to be asked again.
+func advises(w http.ResponseWriter, status int, code, advice string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(`{"code":"` + code + `","detail":"because","advice":"` + advice + `"}`))
 }
 
 func TestExitCodesFollowTheProblem(t *testing.T) {

@@ -69,12 +69,12 @@ func runSubmit(ctx context.Context, env Env, c *cli.Command) error {
 	}
 	got, err := api.do(ctx, request{method: http.MethodPost, path: "/v1/jobs", header: header, body: body, repeatable: true})
 	if err != nil {
-		return doubtful(err)
+		return doubtful(err, c.String("key"))
 	}
 	replayed := got.header.Get("Idempotent-Replayed") == "true"
 	job, err := decodeJob(got.body)
 	if err != nil {
-		return doubtful(err)
+		return doubtful(err, c.String("key"))
 	}
 	if c.Duration("wait") <= 0 {
 		return printSubmitted(env, c, got.body, &job, replayed)
@@ -92,12 +92,17 @@ func runSubmit(ctx context.Context, env Env, c *cli.Command) error {
 	return exitOfJob(env, &job)
 }
 
-// doubtful adds what is true when no answer came.
-func doubtful(err error) error {
-	if !errors.Is(err, errUnreachable) && !errors.Is(err, context.Canceled) {
-		return err
+// doubtful adds what is true when no answer came, and the key to ask with again:
+// the command may have been given one that was made on the spot.
+func doubtful(err error, key string) error {
+	var p *problem
+	switch {
+	case errors.As(err, &p) && p.Advice == "retry_same_key":
+		return fmt.Errorf("%w\nThe key was: %s", err, clean(key))
+	case errors.Is(err, errUnreachable) || errors.Is(err, context.Canceled):
+		return fmt.Errorf("%w\nThe job may or may not have been recorded. Repeat the same command, with the same key, to find out. The key was: %s", err, clean(key))
 	}
-	return fmt.Errorf("%w\nThe job may or may not have been recorded. Repeat the same command, with the same key, to find out", err)
+	return err
 }
 
 func prefer(wait time.Duration) string {
