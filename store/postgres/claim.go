@@ -51,13 +51,16 @@ SELECT min(next.run_after)
 // AttemptClaim implements [onejob.Store].
 func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (onejob.AttemptClaimResult, error) {
 	var r onejob.AttemptClaimResult
-	if p.Max <= 0 || len(p.Targets) == 0 {
+	if len(p.Targets) == 0 {
 		return r, nil
 	}
 	var due []onejob.JobRef
 	err := s.inTx(ctx, sqlBegin, func(t *txn) (err error) {
 		r = onejob.AttemptClaimResult{}
-		if due, err = dueJobs(ctx, t, p); err != nil {
+		if p.Max > 0 {
+			due, err = dueJobs(ctx, t, p)
+		}
+		if err != nil {
 			return err
 		}
 		return s.claim(ctx, t, due, p.StartParams, &r)
