@@ -73,6 +73,10 @@ func TestAMarkThatIsNotConfirmedSendsNothing(t *testing.T) {
 	}
 }
 
+// A lease that ended told a worker to start anew, and two of them wrote to the
+// customer: keeping stale updates from the database does not keep them from the
+// wire (Tracer-Cloud/opensre#6082). An answer that never came is not a failure
+// (killbill/killbill#341).
 func TestSilenceIsUnknownNotFailedAndBlocksTheJob(t *testing.T) {
 	policy := onejob.Policy{Effect: onejob.EffectExternal, Targets: []string{"a", "b"}, Timeout: time.Second, Linger: time.Minute, Failover: onejob.FailoverDeclared, FailoverWhy: "test"}
 	in(t, setting{policy: policy, targets: map[string]behaviour{"a": answersAfter(time.Hour, `1`), "b": answers(`2`)}}, func(w *world) {
@@ -91,6 +95,8 @@ func TestSilenceIsUnknownNotFailedAndBlocksTheJob(t *testing.T) {
 	})
 }
 
+// A time-out was recorded as a failure while the money moved
+// (GetBindu/Bindu#589, firecrawl/firecrawl#4582).
 func TestALateAnswerDuringTheLingerSettlesTheAttempt(t *testing.T) {
 	policy := onejob.Policy{Effect: onejob.EffectExternal, Timeout: time.Second, Linger: time.Minute}
 	in(t, setting{policy: policy, targets: map[string]behaviour{"a": answersAfter(30*time.Second, `"late"`)}}, func(w *world) {
@@ -153,6 +159,9 @@ func TestAnErrorThatProvesNothingIsUnknown(t *testing.T) {
 	}
 }
 
+// A 503 that did nothing must not stay with its key (LabsCrypt/remitlend#1329), and
+// retries stacked on retries made 12 and 33 calls of one
+// (HKUDS/nanobot#2760, vectorize-io/hindsight#1042).
 func TestATargetIsTriedAgainOnlyAfterProofAndWithinItsBudget(t *testing.T) {
 	policy := onejob.Policy{Effect: onejob.EffectExternal, PerTarget: 3}
 	in(t, setting{policy: policy, targets: map[string]behaviour{"a": fails(onejob.ErrNotSent, onejob.NextAgain)}}, func(w *world) {
@@ -220,6 +229,7 @@ func TestNoMoreAttemptsAreUnderWayThanSlots(t *testing.T) {
 	})
 }
 
+// One job was run by two nodes (oban-bg/oban#1141).
 func TestManyEnginesOnOneStoreCallOnceAJob(t *testing.T) {
 	in(t, setting{targets: map[string]behaviour{"a": answersAfter(50*time.Millisecond, `1`)}, engine: engine.Options{Slots: 4}}, func(w *world) {
 		for range 3 {
@@ -241,6 +251,8 @@ func TestManyEnginesOnOneStoreCallOnceAJob(t *testing.T) {
 	})
 }
 
+// Work longer than the time after which it was handed out again was started four
+// times (celery/celery#5935), or could not be longer (riverqueue/river#682).
 func TestALongAttemptKeepsItsLease(t *testing.T) {
 	policy := onejob.Policy{Timeout: 3 * time.Hour, Effect: onejob.EffectExternal}
 	in(t, setting{policy: policy, targets: map[string]behaviour{"a": answersAfter(2*time.Hour, `1`)}, engine: engine.Options{Lease: 10 * time.Second}}, func(w *world) {
@@ -252,6 +264,7 @@ func TestALongAttemptKeepsItsLease(t *testing.T) {
 	})
 }
 
+// "Could not renew lock": the work was done twice (taskforcesh/bullmq#3183).
 func TestAnEngineThatCannotRenewLosesItsLeaseButNotItsAnswer(t *testing.T) {
 	wrap := func(s onejob.Store) onejob.Store {
 		return &faulty{Store: s, renew: func() error { return onejob.Unavailable(errNoAnswer) }}
@@ -268,6 +281,8 @@ func TestAnEngineThatCannotRenewLosesItsLeaseButNotItsAnswer(t *testing.T) {
 	})
 }
 
+// A step whose body ran was not in the journal, and ran again: three mails a day
+// (recoupable/app#1918).
 func TestAnOutcomeIsRecordedWhenTheStoreComesBack(t *testing.T) {
 	var failures atomic.Int32
 	wrap := func(s onejob.Store) onejob.Store {

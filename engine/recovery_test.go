@@ -28,6 +28,8 @@ func claimAndVanish(w *world, mark bool) {
 	}
 }
 
+// Work whose lease had gone was never found again (hibiken/asynq#1144), or stayed
+// pending for ever after a crash (dbos-inc/dbos-transact-py#716).
 func TestWhatAVanishedWorkerHadNotMarkedIsTriedAgain(t *testing.T) {
 	in(t, setting{targets: map[string]behaviour{"a": answers(`1`)}, policy: onejob.Policy{Effect: onejob.EffectExternal}}, func(w *world) {
 		w.stop()

@@ -40,6 +40,9 @@ func TestKillingANodeUnderLoadLosesNothingAndSendsNothingTwice(t *testing.T) {
 	})
 }
 
+// Clicking fast made four transactions (dancerfly/django-brambling#658), and two
+// calls with one id both did the work (dbos-inc/dbos-transact-py#544,
+// square1-io/laravel-idempotency#1).
 func TestTwoNodesAreOneDoubleClickGuard(t *testing.T) {
 	s := newSite(t, pgtest.URL(t), external, sim.Options{Latency: 100 * time.Millisecond})
 	nodes := []*node{s.newNode(), s.newNode()}
@@ -107,6 +110,8 @@ func TestASigtermUnderLoadDrainsWithoutAnUnknownAttempt(t *testing.T) {
 	})
 }
 
+// A store that timed out let the request through, more than once
+// (ikyriak/IdempotentAPI#23).
 func TestADatabaseThatGoesAwayStopsTheSendingAndNothingIsLost(t *testing.T) {
 	cluster := newCluster(t)
 	s := newSite(t, cluster.URL(), external, sim.Options{Latency: 5 * time.Millisecond})

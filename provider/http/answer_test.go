@@ -101,6 +101,8 @@ func TestAnAsynchronousTargetAcceptsUnderItsOwnID(t *testing.T) {
 	}
 }
 
+// A poll that timed out refunded in full what the provider went on to bill: only a
+// definite answer may say that it failed (elizaOS/eliza#11920).
 func TestALookUpResolvesOnlyWhatTheProviderSays(t *testing.T) {
 	t.Parallel()
 	found := func(o onejob.Outcome, body string) onejob.ProbeAnswer {

@@ -88,7 +88,10 @@ func lostAs(code string) proof {
 	return proof{Outcome: onejob.OutcomeResultLost, Phase: onejob.PhaseAnswered, Code: code}
 }
 
-// The answers of a provider that received the whole request.
+// The answers of a provider that received the whole request. A POST whose connection
+// was reset was sent again, without a key: images generated and paid thrice
+// (ohdearquant/lionagi#2393). A gateway in between answers 502 and 504 for work that
+// was accepted and charged (lotti#4338).
 func TestAWholeRequestProves(t *testing.T) {
 	t.Parallel()
 	const long = `{"text":"0123456789"}`

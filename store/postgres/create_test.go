@@ -77,6 +77,8 @@ func TestJobCreateAKeyInAnOpenTransactionHoldsNoNeighbour(t *testing.T) {
 	}
 }
 
+// The second of two was told of a conflict while the first rolled back: no job at
+// all was left (oban-bg/oban#1087).
 func TestJobCreateWaitsForACreatorThatRollsBack(t *testing.T) {
 	t.Parallel()
 
