@@ -41,3 +41,16 @@ func VerifyUnprepared(path string) error {
 	defer func() { _ = conn.Close() }()
 	return verify(connected(conn))
 }
+
+// MaxStatements bounds what a connection keeps prepared.
+const MaxStatements = maxStatements
+
+// Statements is how many statements a reader keeps prepared.
+func (s *Store) Statements(ctx context.Context) (int, error) {
+	db, err := s.readers.take(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer s.readers.put(db)
+	return len(db.statements), nil
+}
