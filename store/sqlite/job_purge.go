@@ -17,7 +17,7 @@ func (s *Store) JobPurge(ctx context.Context, p onejob.JobPurgeParams) (purged i
 			list string
 			one  func(ref onejob.JobRef, before time.Time) (bool, error)
 		}{
-			{p.PayloadAge, `SELECT part, job_id FROM job_states WHERE finished_at <= ? AND purged = 0 ORDER BY finished_at LIMIT ?`, x.purge},
+			{p.PayloadAge, oldJobs, x.purge},
 			{p.KeyAge, `SELECT part, id FROM jobs WHERE created_at <= ? AND purged_at IS NOT NULL AND policy <> '' ORDER BY created_at LIMIT ?`, x.shrink},
 		}
 		for _, step := range steps {
@@ -56,14 +56,27 @@ func (x *tx) old(list string, before time.Time, limit int) (refs []onejob.JobRef
 	return refs, err
 }
 
-// settled is the condition that nobody can still need a job's payload: it is over,
-// nothing is in doubt, and no incident is open.
-const settled = `
-	EXISTS (SELECT 1 FROM job_states s WHERE s.part = jobs.part AND s.job_id = jobs.id AND s.finished_at <= ?)
-	AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.part = jobs.part AND a.job_id = jobs.id
-		AND a.state IN ('starting', 'running', 'unknown'))
-	AND NOT EXISTS (SELECT 1 FROM events e WHERE e.part = jobs.part AND e.job_id = jobs.id
-		AND e.kind IN ('duplicate_effect', 'effect_after_close') AND e.closed_at IS NULL)`
+const (
+	// unneeded is the condition that nobody can still need the payload of a job
+	// that is over: nothing is in doubt, and no incident is open.
+	unneeded = `
+		NOT EXISTS (SELECT 1 FROM attempts a WHERE a.part = s.part AND a.job_id = s.job_id
+			AND a.state IN ('starting', 'running', 'unknown'))
+		AND NOT EXISTS (SELECT 1 FROM events e WHERE e.part = s.part AND e.job_id = s.job_id
+			AND e.kind IN ('duplicate_effect', 'effect_after_close') AND e.closed_at IS NULL)`
+
+	// settled is that of a job that is over, too.
+	settled = `
+		EXISTS (SELECT 1 FROM job_states s WHERE s.part = jobs.part AND s.job_id = jobs.id AND s.finished_at <= ?
+		AND ` + unneeded + `)`
+
+	// oldJobs leaves out what must stay, which would otherwise remain at the head
+	// for ever and keep others from their turn.
+	oldJobs = `
+		SELECT s.part, s.job_id FROM job_states s
+		WHERE s.finished_at <= ? AND s.purged = 0 AND ` + unneeded + `
+		ORDER BY s.finished_at LIMIT ?`
+)
 
 // purge empties the payload. Zero rows: somebody may still need it.
 func (x *tx) purge(ref onejob.JobRef, before time.Time) (purged bool, err error) {

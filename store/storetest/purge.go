@@ -13,6 +13,7 @@ func purging() []promise {
 		{name: "JobPurge/OnlyWhatIsTerminal", test: testPurgeOpen},
 		{name: "JobPurge/NotWhileALaneIsInDoubt", test: testPurgeInDoubt},
 		{name: "JobPurge/NotWithAnOpenIncident", test: testPurgeIncident},
+		{name: "JobPurge/WhatMustStayKeepsNobodyElse", test: testPurgePastKept},
 		{name: "JobPurge/KeepsForeverWhenToldTo", test: testPurgeForever},
 		{name: "JobPurge/ShrinksTombstonesAndTheKeyStillAnswers", test: testPurgeShrinks},
 		{name: "JobPurge/KeepsTombstonesWholeWhenToldTo", test: testPurgeKeepsTombstones},
@@ -99,6 +100,22 @@ func testPurgeIncident(f *fixture) {
 	f.advance(payloadAge + time.Second)
 	if n := f.purge(onejob.JobPurgeParams{PayloadAge: payloadAge}); n != 0 || f.get(a.JobID).Purged() {
 		f.Errorf("%d jobs with an open incident were purged; want none", n)
+	}
+}
+
+func testPurgePastKept(f *fixture) {
+	first, second := f.twoLanes("k1")
+	f.finish(first, onejob.OutcomeSucceeded)
+	f.finish(second, onejob.OutcomeUnknown)
+	f.advance(time.Second)
+	later := f.running("k2")
+	f.finish(later, onejob.OutcomeSucceeded)
+	f.advance(payloadAge + time.Second)
+	for range 3 {
+		f.purge(onejob.JobPurgeParams{PayloadAge: payloadAge, Limit: 1})
+	}
+	if !f.get(later.JobID).Purged() || f.get(first.JobID).Purged() {
+		f.Error("with limit 1 the job in doubt was purged, or kept the one behind it; want only the latter purged")
 	}
 }
 
