@@ -37,7 +37,7 @@ func TestAWaitThatIsNotReadKeepsItsPlaceAndIsCutOff(t *testing.T) {
 	w := newWorld(t, func(_ *onejob.Options, api *httpapi.Options) {
 		api.MaxHolding, api.Observer = 1, seen
 	})
-	const writeTimeout = 2 * time.Second
+	const writeTimeout = 3 * time.Second
 	base, _ := w.listen(func(s *http.Server) { s.WriteTimeout = writeTimeout })
 	large := w.submit("k1", ticket)
 	attempt := w.claim()
@@ -48,6 +48,9 @@ func TestAWaitThatIsNotReadKeepsItsPlaceAndIsCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetReadBuffer(4 << 10)
+	}
 	if _, err := io.WriteString(conn, "GET /v1/jobs/"+large+" HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+w.alice+"\r\nPrefer: wait=60\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +64,7 @@ func TestAWaitThatIsNotReadKeepsItsPlaceAndIsCutOff(t *testing.T) {
 		t.Fatalf("the request does not hold: %d bytes, %v", n, err)
 	}
 	// No socket takes so much unread.
-	w.finish(attempt, onejob.OutcomeSucceeded, jsonResult(`"`+strings.Repeat("x", 64<<20)+`"`))
+	w.finish(attempt, onejob.OutcomeSucceeded, jsonResult(`"`+strings.Repeat("x", 8<<20)+`"`))
 	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	if _, err := conn.Read(make([]byte, 1)); err != nil {
 		t.Fatalf("no answer began: %v", err)
