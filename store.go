@@ -233,6 +233,13 @@ type JobPurgeParams struct {
 type AttemptClaimParams struct {
 	StartParams
 	Max int // at most so many; zero or less claims nothing
+
+	// Owner and Kinds limit what a pull worker is given. Empty: any.
+	Owner string
+	Kinds []string
+	// Mark claims straight into running, with send_by at the end of the lease: for
+	// workers out of our sight, who may begin at any moment.
+	Mark bool
 }
 
 // AttemptClaimResult is what was claimed, and the jobs that were settled on the way.
@@ -295,6 +302,7 @@ type AttemptMarkResult struct {
 // AttemptRenewParams extends one lease by Lease from now.
 type AttemptRenewParams struct {
 	Ref        AttemptRef
+	Owner      string // empty: any; another's attempt is [ErrNotFound]
 	ClaimToken string
 	Lease      time.Duration
 }
@@ -309,6 +317,7 @@ type AttemptRenewResult struct {
 // AttemptFinishParams is what came of one attempt.
 type AttemptFinishParams struct {
 	Ref        AttemptRef
+	Owner      string // empty: any; another's attempt is [ErrNotFound]
 	ClaimToken string
 
 	Outcome  Outcome
