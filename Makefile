@@ -25,8 +25,9 @@ bench: ## jobs/s, p50/p99 and CPU a job, on SQLite and PostgreSQL
 mutate: ## break the guards one by one; a named test must notice each
 	go run ./internal/mutate
 
-generate: ## rewrite what is printed from code: the OpenAPI document, the state diagram
-	go test ./internal/httpapi . -run 'TestOpenAPIDocument|TestStateMachineDoc' -update
+generate: ## rewrite what is printed from code: OpenAPI, the configuration's schema, states, outcomes
+	go test . ./internal/httpapi ./internal/config ./provider/wire \
+	  -run 'TestStateMachineDoc|TestTheCommittedDocumentIsTheServed|TestTheCommittedSchemaIsTheOneOfTheDecoder|TestOutcomesDoc' -update
 
 check-generate: generate ## fail if that changes anything
 	git diff --exit-code api docs
