@@ -109,10 +109,11 @@ func (q *question) absent(p onejob.ProbeRecordParams) onejob.ProbeRecordParams {
 	return p
 }
 
-// knownBefore reports whether an earlier answer knew the attempt.
+// knownBefore reports whether an earlier answer knew the attempt. What came after
+// it is written down as unknown, so that it is not forgotten.
 func (q *question) knownBefore() bool {
 	for i := range q.history {
-		if q.history[i].Outcome == onejob.OutcomeAccepted {
+		if o := q.history[i].Outcome; o == onejob.OutcomeAccepted || o == onejob.OutcomeUnknown {
 			return true
 		}
 	}

@@ -90,6 +90,9 @@ func (e *Engine) find(c onejob.Claimed) {
 	e.askToGiveUp(q)
 	p := e.ask(q)
 	p.Ref, p.After = q.ref, q.pause(p.Outcome)
+	if p.Outcome == "" && q.knownBefore() {
+		p.Outcome = onejob.OutcomeUnknown
+	}
 	e.recordProbe(q, p)
 }
 
@@ -177,7 +180,7 @@ func (e *Engine) found(q *question, p onejob.ProbeRecordParams, r onejob.Attempt
 		log.Error("incident: the effect may have happened twice", "incident", r.Incident)
 		e.opts.Observer.Incident(r.Incident)
 	}
-	if p.Outcome != "" {
+	if p.Outcome != "" && p.Outcome != onejob.OutcomeUnknown {
 		e.tell(q.Job, nil, r)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/onejob-dev/onejob"
+	"github.com/onejob-dev/onejob/engine"
 )
 
 // accepts takes the work under an id of the provider's own.
@@ -52,6 +53,9 @@ var stalls = onejob.Policy{
 	Effect: onejob.EffectExternal, Timeout: time.Second, SendWithin: time.Second, Linger: time.Second, AskAfter: time.Hour,
 	Backoff: onejob.Backoff{Initial: time.Millisecond, Max: time.Millisecond},
 }
+
+// patient looks rarely, for tests of long times.
+var patient = engine.Options{PollInterval: 30 * time.Second, Lease: 2 * time.Minute}
 
 // probes reads what was asked about an attempt.
 func (w *world) probes(attemptID string) []onejob.Probe {
@@ -172,7 +176,7 @@ func TestWhatProvesNothingIsRecordedAndResolvesNothing(t *testing.T) {
 		{"NoOutcomeThatIsKnown", authoritative, []any{onejob.Answer{Outcome: onejob.OutcomeRefused}}, "settles nothing"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			in(t, setting{policy: stalls, targets: one[behaviour](silent), probe: one(says(tt.says...)), reconcile: one(tt.reconcile)}, func(w *world) {
+			in(t, setting{policy: stalls, targets: one[behaviour](silent), probe: one(says(tt.says...)), reconcile: one(tt.reconcile), engine: patient}, func(w *world) {
 				id := w.submit("1").ID
 				w.until(id, onejob.JobBlocked)
 				time.Sleep(24 * time.Hour)
@@ -250,7 +254,7 @@ func TestAReplayThatWasNotExecutedSaysNothingAboutTheOriginal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, setting{
-				policy: stalls, targets: one(inOrder(silent, end)), reconcile: one(onejob.Reconcile{ReplaySafe: true, ReplayFor: time.Hour}),
+				policy: stalls, targets: one(inOrder(silent, end)), reconcile: one(onejob.Reconcile{ReplaySafe: true, ReplayFor: time.Hour}), engine: patient,
 			}, func(w *world) {
 				id := w.submit("1").ID
 				w.until(id, onejob.JobBlocked)
@@ -276,7 +280,7 @@ func TestNothingIsReplayedWhereThatIsNotDeclaredSafe(t *testing.T) {
 		"NotSafe": {Search: true, ReplayFor: time.Hour}, "NoLife": {Search: true, ReplaySafe: true}, "TooShort": {Search: true, ReplaySafe: true, ReplayFor: 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in(t, setting{policy: stalls, targets: one[behaviour](silent), probe: one(says(notFound)), reconcile: one(r)}, func(w *world) {
+			in(t, setting{policy: stalls, targets: one[behaviour](silent), probe: one(says(notFound)), reconcile: one(r), engine: patient}, func(w *world) {
 				id := w.submit("1").ID
 				time.Sleep(24 * time.Hour)
 				if job := w.get(id); states(job) != "blocked: 1@a=unknown" || w.calls.count() != 1 {
@@ -311,6 +315,7 @@ func TestTwoEnginesAskAndOneAnswerSettles(t *testing.T) {
 	in(t, s, func(w *world) {
 		defer runEngine(w.newEngine(w.store, s))()
 		job := w.until(w.submit("1").ID, onejob.JobSucceeded)
+		version := job.Version
 		time.Sleep(time.Hour)
 		settled := 0
 		for _, p := range w.probes(job.Attempts[0].ID) {
@@ -318,7 +323,7 @@ func TestTwoEnginesAskAndOneAnswerSettles(t *testing.T) {
 				settled++
 			}
 		}
-		if job = w.get(job.ID); states(job) != "succeeded: 1@a=succeeded" || job.Version != 1 || settled != 1 {
+		if job = w.get(job.ID); states(job) != "succeeded: 1@a=succeeded" || job.Version != version || settled != 1 {
 			t.Errorf("%s at version %d, settled %d times; want once", states(job), job.Version, settled)
 		}
 	})
