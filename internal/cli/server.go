@@ -65,7 +65,7 @@ func newServer(ctx context.Context, env Env, cfg *config.Config, migrate bool, l
 // wire joins the parts: client and engine share signals, so that a new job
 // starts at once, and both tell the metrics.
 func (s *server) wire(env Env, secret onejob.Secret) error {
-	targets, err := s.cfg.Targets()
+	targets, err := s.cfg.Targets(secret)
 	if err != nil {
 		return err
 	}
