@@ -22,6 +22,7 @@ type Lookup struct {
 	Running       string   `yaml:"running" doc:"A CEL condition: the work goes on."`
 	Succeeded     string   `yaml:"succeeded" required:"true" doc:"A CEL condition: the work succeeded."`
 	Failed        string   `yaml:"failed" doc:"A CEL condition: the work was done and failed. It needs {id} or {attempt_id} in url."`
+	ResultURL     string   `yaml:"result_url" doc:"Where the result of work that succeeded is fetched, as url; refused there, it failed. Absent: it is in the answer."`
 	Result        string   `yaml:"result" default:"body" doc:"A CEL expression: the result."`
 }
 
@@ -52,7 +53,7 @@ func (t *HTTPTarget) asynchronous(o *httpcall.Options) {
 	if l := t.Lookup; l != nil {
 		o.Lookup = &httpcall.Lookup{
 			URL: l.URL, Authoritative: l.Authoritative,
-			Running: l.Running, Succeeded: l.Succeeded, Failed: l.Failed, Result: l.Result,
+			Running: l.Running, Succeeded: l.Succeeded, Failed: l.Failed, ResultURL: l.ResultURL, Result: l.Result,
 		}
 	}
 	if x := t.Cancel; x != nil {
