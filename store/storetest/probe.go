@@ -37,6 +37,7 @@ func probing() []promise {
 		{name: "ProbeRecord/StaysOnTheAttemptItNames", test: testProbeOtherJob},
 		{name: "ProbeList/TheNewestOldestFirst", test: testProbeList},
 		{name: "ProbeList/AnothersIsAsIfItDidNotExist", test: testProbeListOwner},
+		{name: "ProbeList/APurgedJobKeepsWhatWasAskedAndAShrunkOneNothing", test: testProbePurge},
 		{name: "ProbeNow/MakesDueAtOnce", test: testProbeNow},
 		{name: "ProbeNow/RefusesWhatHasEndedOrIsUnderWay", test: testProbeNowRefuses},
 		{name: "Accepted/NeedsNoLease", test: testAcceptedSurvives},
@@ -529,6 +530,18 @@ func testProbeListOwner(f *fixture) {
 	f.sameRefusal("ProbeNow", now(a.ID), now(none), a.ID, none)
 	f.wantCode(list("no id"), onejob.CodeNotFound)
 	f.wantCode(now("no id"), onejob.CodeNotFound)
+}
+
+func testProbePurge(f *fixture) {
+	a := f.unknown("k1")
+	f.probe(answer(a, onejob.OutcomeSucceeded, func(p *onejob.ProbeRecordParams) { p.Evidence.Excerpt = "Alice owes seven" }))
+	f.purgeAll()
+	if probes := f.probesOf(a); len(probes) != 1 || probes[0].Evidence.Excerpt != "" || probes[0].Outcome != onejob.OutcomeSucceeded {
+		f.Errorf("the purged job's probes are %+v; want the one, without what was read", probes)
+	}
+	f.shrinkAll()
+	_, err := f.probes().ProbeList(f.Context(), onejob.ProbeListParams{AttemptID: a.ID, Limit: 1})
+	f.wantCode(err, onejob.CodeNotFound)
 }
 
 func testProbeNow(f *fixture) {
