@@ -42,6 +42,7 @@ func probing() []promise {
 		{name: "ProbeNow/RefusesWhatHasEndedOrIsUnderWay", test: testProbeNowRefuses},
 		{name: "Accepted/NeedsNoLease", test: testAcceptedSurvives},
 		{name: "Accepted/BecomesUnknownWhenAPersonIsAsked", test: testAcceptedAsked},
+		{name: "Accepted/TheWaitForAPersonBeginsOnce", test: testAcceptedWait},
 		{name: "Accepted/IsSettledByAProbe", test: testAcceptedSettled},
 		{name: "AttemptAsk/OnceAndOnlyAfterAskAfter", test: testAskOnce},
 		{name: "AttemptAsk/AtOnceUnlessThePolicyWaits", test: testAskAtOnce},
@@ -594,6 +595,17 @@ func testAcceptedAsked(f *fixture) {
 	f.wantDue(a.ID)
 	f.probe(answer(a, onejob.OutcomeSucceeded))
 	f.wantJob(a.JobID, onejob.JobSucceeded)
+}
+
+func testAcceptedWait(f *fixture) {
+	a := f.accepted("k1", askAfter(time.Hour))
+	f.advance(40 * time.Minute)
+	f.finish(a, onejob.OutcomeUnknown)
+	f.wantDue(a.ID)
+	f.advance(20 * time.Minute)
+	if refs := f.ask(); !refsEqual(refs, []onejob.AttemptRef{refOf(a)}) {
+		f.Errorf("an hour after the acceptance %v were asked about; want the attempt", refs)
+	}
 }
 
 func testAcceptedSettled(f *fixture) {
