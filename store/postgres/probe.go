@@ -181,7 +181,7 @@ func (s *Store) ProbeNow(ctx context.Context, p onejob.ProbeNowParams) error {
 const sqlAttemptsToAsk = `
 SELECT a.part, a.job_id, a.id FROM attempts a
  WHERE ` + sqlAsked + ` AND a.asked_at IS NULL AND a.ask_at <= onejob_now()
- ORDER BY a.ask_at, a.id LIMIT $1`
+ ORDER BY a.ask_at LIMIT $1`
 
 // What the provider accepted and has not told of since is in doubt from now on. A
 // missing row: somebody else asked, or the attempt ended.

@@ -107,8 +107,14 @@ func (t *txn) jobRefs(ctx context.Context, sql string, args ...any) (refs []onej
 }
 
 // A probe of a purged job says what was asked and when, and no longer what was seen.
+// The order makes the key of attempts the way to them: it is the only index that
+// finds those of one job.
 const (
-	sqlProbesOf    = ` FROM unnest($1::smallint[], $2::text[]) AS u (part, job_id) JOIN attempts a ON a.part = u.part AND a.job_id = u.job_id`
+	sqlProbesOf = `
+  FROM unnest($1::smallint[], $2::text[]) AS u (part, job_id)
+ CROSS JOIN LATERAL (
+       SELECT part, id FROM attempts WHERE part = u.part AND job_id = u.job_id ORDER BY number
+  ) a`
 	sqlProbesEmpty = `UPDATE probes p SET evidence = '{}'` + sqlProbesOf + ` WHERE p.part = a.part AND p.attempt_id = a.id`
 )
 

@@ -37,10 +37,12 @@ func probing() []promise {
 		{name: "ProbeRecord/StaysOnTheAttemptItNames", test: testProbeOtherJob},
 		{name: "ProbeList/TheNewestOldestFirst", test: testProbeList},
 		{name: "ProbeList/AnothersIsAsIfItDidNotExist", test: testProbeListOwner},
+		{name: "ProbeList/APurgedJobKeepsWhatWasAskedAndAShrunkOneNothing", test: testProbePurge},
 		{name: "ProbeNow/MakesDueAtOnce", test: testProbeNow},
 		{name: "ProbeNow/RefusesWhatHasEndedOrIsUnderWay", test: testProbeNowRefuses},
 		{name: "Accepted/NeedsNoLease", test: testAcceptedSurvives},
 		{name: "Accepted/BecomesUnknownWhenAPersonIsAsked", test: testAcceptedAsked},
+		{name: "Accepted/TheWaitForAPersonBeginsOnce", test: testAcceptedWait},
 		{name: "Accepted/IsSettledByAProbe", test: testAcceptedSettled},
 		{name: "AttemptAsk/OnceAndOnlyAfterAskAfter", test: testAskOnce},
 		{name: "AttemptAsk/AtOnceUnlessThePolicyWaits", test: testAskAtOnce},
@@ -531,6 +533,18 @@ func testProbeListOwner(f *fixture) {
 	f.wantCode(now("no id"), onejob.CodeNotFound)
 }
 
+func testProbePurge(f *fixture) {
+	a := f.unknown("k1")
+	f.probe(answer(a, onejob.OutcomeSucceeded, func(p *onejob.ProbeRecordParams) { p.Evidence.Excerpt = "Alice owes seven" }))
+	f.purgeAll()
+	if probes := f.probesOf(a); len(probes) != 1 || probes[0].Evidence.Excerpt != "" || probes[0].Outcome != onejob.OutcomeSucceeded {
+		f.Errorf("the purged job's probes are %+v; want the one, without what was read", probes)
+	}
+	f.shrinkAll()
+	_, err := f.probes().ProbeList(f.Context(), onejob.ProbeListParams{AttemptID: a.ID, Limit: 1})
+	f.wantCode(err, onejob.CodeNotFound)
+}
+
 func testProbeNow(f *fixture) {
 	a := f.unknown("k1")
 	f.probe(answer(a, onejob.OutcomeUnknown))
@@ -581,6 +595,17 @@ func testAcceptedAsked(f *fixture) {
 	f.wantDue(a.ID)
 	f.probe(answer(a, onejob.OutcomeSucceeded))
 	f.wantJob(a.JobID, onejob.JobSucceeded)
+}
+
+func testAcceptedWait(f *fixture) {
+	a := f.accepted("k1", askAfter(time.Hour))
+	f.advance(40 * time.Minute)
+	f.finish(a, onejob.OutcomeUnknown)
+	f.wantDue(a.ID)
+	f.advance(20 * time.Minute)
+	if refs := f.ask(); !refsEqual(refs, []onejob.AttemptRef{refOf(a)}) {
+		f.Errorf("an hour after the acceptance %v were asked about; want the attempt", refs)
+	}
 }
 
 func testAcceptedSettled(f *fixture) {

@@ -144,7 +144,9 @@ CREATE UNIQUE INDEX attempts_one_per_request ON attempts (part, job_id, request_
     WHERE request_key_hash IS NOT NULL;
 
 -- Live states only: history does not slow them.
-CREATE INDEX attempts_leases ON attempts (lease_expires_at) WHERE state IN ('starting', 'running');
+-- What its provider has accepted needs no lease, and would only be walked over.
+CREATE INDEX attempts_leases ON attempts (lease_expires_at)
+    WHERE state IN ('starting', 'running') AND outcome IS DISTINCT FROM 'accepted';
 CREATE INDEX attempts_unknown ON attempts (started_at DESC, id DESC) WHERE state = 'unknown';
 -- What may be asked about, and when.
 CREATE INDEX attempts_to_probe ON attempts (probe_at)
