@@ -114,7 +114,38 @@ type Target struct {
 	MaxExecution time.Duration
 	// Pulled targets are taken by workers over HTTP; the engine never calls them.
 	Pulled bool
+	// Reconcile says how an attempt in doubt can be asked about. Zero: it cannot.
+	Reconcile Reconcile
 }
+
+// Reconcile says how the machine may find out what became of an attempt.
+type Reconcile struct {
+	// Lookup says that the provider, a [Prober], can be asked by its own id.
+	Lookup bool
+	// Search says that it can be asked by something of ours that the request
+	// carried, without its id.
+	Search bool
+	// ByAttempt says that a search names this very attempt. Without it what is
+	// found may be an earlier attempt's: a success is adopted, a failure is not.
+	ByAttempt bool
+	// Authoritative says that not knowing an attempt proves that nothing happened,
+	// once it cannot be under way any more.
+	Authoritative bool
+	// Callback says that the provider reports by itself.
+	Callback bool
+
+	// Every is the pause after the first question; later ones are further apart.
+	// Zero: 2 s.
+	Every time.Duration
+
+	// ReplaySafe says that the same bytes under the same provider key have one
+	// effect, for ReplayFor after they were first sent. Zero: never.
+	ReplaySafe bool
+	ReplayFor  time.Duration
+}
+
+// Replays reports whether an attempt can be replayed at all.
+func (r Reconcile) Replays() bool { return r.ReplaySafe && r.ReplayFor > 0 }
 
 // Optional abilities of a provider, found by type assertion. A provider without
 // one is asked nothing of the kind.
@@ -122,7 +153,8 @@ type (
 	// Prober looks an attempt up at its provider.
 	Prober interface {
 		// Probe asks about one attempt and changes nothing there. Its own
-		// failure resolves nothing.
+		// failure resolves nothing; its text is kept for people, so that it must be
+		// free of secrets and URLs.
 		Probe(ctx context.Context, req ProbeRequest) (ProbeAnswer, error)
 	}
 	// Canceller asks a provider to give an attempt up. An acknowledgement is

@@ -7,7 +7,9 @@
 //
 // An attempt that stays silent for its job's timeout becomes unknown, never
 // failed. Its connection stays open for the linger, because the answer is being
-// paid for, and an answer then settles it.
+// paid for, and an answer then settles it. Later the provider is asked, where its
+// target says how: by its own id, by something the request carried, or by sending
+// the same bytes under the same key.
 package engine
 
 import (
@@ -25,11 +27,13 @@ import (
 // new jobs without a claim.
 type Engine struct {
 	store   onejob.Store
+	probes  onejob.ProbeStore // nil: the store keeps no questions, and none are asked
 	targets map[string]onejob.Target
 	opts    Options
 	start   onejob.StartParams
 
 	slots      *slots
+	asking     chan struct{} // one for each question that may be open at once
 	held       held
 	linger     lingering
 	working    tally // attempts under way, lingering and reserved ones too
@@ -48,6 +52,7 @@ func New(store onejob.Store, targets []onejob.Target, opts Options) (*Engine, er
 		return nil, err
 	}
 	e := &Engine{store: store, opts: opts, targets: map[string]onejob.Target{}}
+	e.probes, _ = store.(onejob.ProbeStore)
 	if err := e.addTargets(targets); err != nil {
 		return nil, &onejob.Error{Code: onejob.CodeInvalidArgument, Message: err.Error(), Err: err}
 	}
@@ -57,6 +62,7 @@ func New(store onejob.Store, targets []onejob.Target, opts Options) (*Engine, er
 	}
 	e.start = onejob.StartParams{Worker: opts.Worker, Lease: opts.Lease, Targets: pins}
 	e.slots = newSlots(opts.Slots)
+	e.asking = make(chan struct{}, askingAtOnce)
 	e.linger.most = opts.Lingering
 	e.hard, e.hardStop = context.WithCancel(context.Background())
 	return e, nil
@@ -91,7 +97,7 @@ const settleTime = 5 * time.Second
 func (e *Engine) Run(ctx context.Context) error {
 	defer e.hardStop()
 	var loops sync.WaitGroup
-	for _, loop := range []func(context.Context){e.claimLoop, e.sweepLoop, e.decideLoop, e.purgeLoop} {
+	for _, loop := range []func(context.Context){e.claimLoop, e.sweepLoop, e.decideLoop, e.purgeLoop, e.reconcileLoop, e.askPeopleLoop} {
 		loops.Go(func() { loop(ctx) })
 	}
 	renewing, stopRenewing := context.WithCancel(context.WithoutCancel(ctx))

@@ -11,10 +11,10 @@ import (
 // settle records what a provider said of an attempt.
 func (e *Engine) settle(t *trial, s said) {
 	p := outcomeOf(s)
-	if p.Outcome == onejob.OutcomeAccepted {
-		// Nothing here can ask about an accepted attempt yet, so it is not known how it ends.
+	if p.Outcome == onejob.OutcomeAccepted && !e.canFollow(&t.target, p.ProviderID) {
+		// Nothing here can ask about it later, so it is not known how it ends.
 		p.Outcome = onejob.OutcomeUnknown
-		p.Failure = &onejob.Failure{Code: "accepted", Message: "the provider accepted the work and answers later"}
+		p.Failure = &onejob.Failure{Code: "accepted", Message: "the provider accepted the work, and this target cannot be asked how it ended"}
 	}
 	e.opts.Observer.AttemptEnded(t.target.Name, p.Outcome, time.Since(t.began))
 	e.finish(t, p)
@@ -134,11 +134,17 @@ func (e *Engine) finished(t *trial, p onejob.AttemptFinishParams, r onejob.Attem
 		log.Error("incident: the effect may have happened twice", "incident", r.Incident)
 		e.opts.Observer.Incident(r.Incident)
 	}
-	e.opts.Signals.JobChanged(t.Job.ID)
+	e.tell(t.Job, t, r)
+}
+
+// tell wakes whoever waits for what a settled attempt changed. t is the attempt's
+// own trial, if it is under way here.
+func (e *Engine) tell(job *onejob.Job, t *trial, r onejob.AttemptFinishResult) {
+	e.opts.Signals.JobChanged(job.ID)
 	switch {
 	case r.JobState == onejob.JobQueued:
 		e.opts.Signals.WorkReady()
-	case r.State == onejob.AttemptSucceeded && t.Job.Policy.Lanes > 1:
-		e.askToCancel(t.Job.ID, t)
+	case r.State == onejob.AttemptSucceeded && job.Policy.Lanes > 1:
+		e.askToCancel(job.ID, t)
 	}
 }

@@ -78,6 +78,22 @@ type setting struct {
 	wrap func(onejob.Store) onejob.Store
 	// direct hands new jobs to the engine in the commit that creates them.
 	direct bool
+	// probe answers questions about attempts at a target, asked as reconcile says.
+	probe     map[string]probing
+	reconcile map[string]onejob.Reconcile
+}
+
+// probing is what a provider says of an attempt.
+type probing func(ctx context.Context, r onejob.ProbeRequest) (onejob.ProbeAnswer, error)
+
+// prober is a provider that can be asked.
+type prober struct {
+	provider
+	say probing
+}
+
+func (p prober) Probe(ctx context.Context, r onejob.ProbeRequest) (onejob.ProbeAnswer, error) {
+	return p.say(ctx, r)
 }
 
 // in opens a world in a bubble of its own.
@@ -126,7 +142,11 @@ func (w *world) newEngine(store onejob.Store, s setting) *engine.Engine {
 	w.t.Helper()
 	var targets []onejob.Target
 	for name, do := range s.targets {
-		targets = append(targets, onejob.Target{Name: name, Provider: provider{&w.calls, do}, MaxExecution: time.Minute})
+		t := onejob.Target{Name: name, Provider: provider{&w.calls, do}, MaxExecution: time.Minute, Reconcile: s.reconcile[name]}
+		if say := s.probe[name]; say != nil {
+			t.Provider = prober{provider{&w.calls, do}, say}
+		}
+		targets = append(targets, t)
 	}
 	e, err := engine.New(store, targets, s.engine)
 	if err != nil {

@@ -15,7 +15,7 @@ func attemptsCommand(env Env) *cli.Command {
 	return &cli.Command{
 		Name: "attempts", Usage: "look at attempts, settle unknown ones, start another",
 		Commands: []*cli.Command{
-			attemptsListCommand(env), attemptsGetCommand(env), attemptsResolveCommand(env), attemptsStartCommand(env),
+			attemptsListCommand(env), attemptsGetCommand(env), attemptsResolveCommand(env), attemptsReconcileCommand(env), attemptsStartCommand(env),
 		},
 	}
 }
@@ -157,6 +157,29 @@ func runAttemptsResolve(ctx context.Context, env Env, c *cli.Command) error {
 		return err
 	}
 	return printAttempt(env, c, got.body)
+}
+
+func attemptsReconcileCommand(env Env) *cli.Command {
+	return &cli.Command{
+		Name: "reconcile", ArgsUsage: "ID", Usage: "ask the provider now what became of an attempt",
+		Description: "The attempt is shown as it is; look again for what the provider said. Where its\ntarget has no lookup or replay, only a ruling settles it.",
+		Flags:       clientFlags(),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			id, err := oneArgument(c, "the attempt's id")
+			if err != nil {
+				return err
+			}
+			api, err := newAPIClient(env, c)
+			if err != nil {
+				return err
+			}
+			got, err := api.post(ctx, "/v1/attempts/"+url.PathEscape(id)+"/reconcile", map[string]any{})
+			if err != nil {
+				return err
+			}
+			return printAttempt(env, c, got.body)
+		},
+	}
 }
 
 func attemptsStartCommand(env Env) *cli.Command {

@@ -65,7 +65,7 @@ func newServer(ctx context.Context, env Env, cfg *config.Config, migrate bool, l
 // wire joins the parts: client and engine share signals, so that a new job
 // starts at once, and both tell the metrics.
 func (s *server) wire(env Env, secret onejob.Secret) error {
-	targets, err := s.cfg.Targets()
+	targets, err := s.cfg.Targets(secret)
 	if err != nil {
 		return err
 	}
@@ -100,6 +100,7 @@ func (s *server) wire(env Env, secret onejob.Secret) error {
 	handler, err := httpapi.New(httpapi.Options{
 		Client: client, Keys: apikey.NewAuthenticator(s.keys, apikey.Options{NowFunc: env.NowFunc}),
 		MaxBodyBytes: int(s.cfg.Limits.MaxBodyBytes), MaxRequests: s.cfg.Limits.MaxRequests,
+		Callbacks: callbacksOf(targets), Secret: secret,
 		Metrics: metrics.Handler(), Observer: metrics, DrainingFunc: s.draining.Load,
 		OwnerRate: s.cfg.Limits.PerOwner.Rate, KeepPayloads: time.Duration(s.cfg.Retention.Jobs), KeepKeys: time.Duration(s.cfg.Retention.Keys),
 		Logger: s.log, NowFunc: env.NowFunc,
@@ -109,6 +110,18 @@ func (s *server) wire(env Env, secret onejob.Secret) error {
 	}
 	s.http = httpapi.Server(handler, s.log)
 	return nil
+}
+
+// callbacksOf lists the targets whose providers report by themselves.
+func callbacksOf(targets []onejob.Target) map[string]httpapi.CallbackReader {
+	readers := map[string]httpapi.CallbackReader{}
+	for i := range targets {
+		reader, able := targets[i].Provider.(httpapi.CallbackReader)
+		if able && targets[i].Reconcile.Callback {
+			readers[targets[i].Name] = reader
+		}
+	}
+	return readers
 }
 
 // queued counts the jobs that wait to be tried.

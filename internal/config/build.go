@@ -25,20 +25,28 @@ func (c *Config) Kinds() map[string]onejob.Kind {
 	return kinds
 }
 
-// Targets makes the targets, in the order of their names. Nothing is called.
-func (c *Config) Targets() ([]onejob.Target, error) {
+// Targets makes the targets, in the order of their names. Nothing is called. The
+// secret is the instance's, which callback URLs are made with.
+func (c *Config) Targets(secret onejob.Secret) ([]onejob.Target, error) {
 	targets := make([]onejob.Target, 0, len(c.File.Targets))
 	for _, name := range sortedKeys(c.File.Targets) {
 		t := c.File.Targets[name]
-		provider, err := t.provider()
+		provider, err := t.provider(c.callbackURL(name, secret))
 		if err != nil {
 			return nil, fmt.Errorf("targets.%s: %w", name, err)
 		}
 		targets = append(targets, onejob.Target{
-			Name: name, Provider: provider, Digest: provider.Digest(), MaxExecution: t.maxExecution(),
+			Name: name, Provider: provider, Digest: provider.Digest(), MaxExecution: t.maxExecution(), Reconcile: t.reconcile(),
 		})
 	}
 	return targets, nil
+}
+
+// callbackURL returns what makes the URL where a target reports an attempt.
+func (c *Config) callbackURL(target string, secret onejob.Secret) func(onejob.Request) string {
+	return func(r onejob.Request) string {
+		return strings.TrimSuffix(c.PublicURL, "/") + "/v1/callbacks/" + target + "/" + onejob.CallbackToken(secret, target, r.AttemptID)
+	}
 }
 
 // digester is a provider that addresses its configuration by content, secrets
@@ -48,10 +56,12 @@ type digester interface {
 	Digest() string
 }
 
-func (t *Target) provider() (digester, error) {
+func (t *Target) provider(callbackURL func(onejob.Request) string) (digester, error) {
 	switch {
 	case t.HTTP != nil:
-		return httpcall.New(t.HTTP.options())
+		o := t.HTTP.options()
+		o.CallbackURLFunc = callbackURL
+		return httpcall.New(o)
 	case t.OpenAI != nil:
 		return openai.New(t.OpenAI.options())
 	case t.Anthropic != nil:
@@ -118,6 +128,7 @@ func (t *HTTPTarget) options() httpcall.Options {
 		MaxResponseBytes: t.MaxResponseBytes, DialTimeout: time.Duration(t.DialTimeout),
 		StreamsBody: t.StreamsBody, Outcomes: rulesOf(t.Outcomes),
 	}
+	t.asynchronous(&o)
 	for name, value := range t.Request.Headers {
 		if hidesValue(name, value) {
 			o.SecretHeaders[name] = value.Value

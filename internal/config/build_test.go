@@ -13,7 +13,7 @@ func digestOf(t *testing.T, target string, env map[string]string) string {
 	t.Helper()
 	target += "\n"
 	c := mustLoad(t, "targets:\n  a: "+target, env)
-	targets, err := c.Targets()
+	targets, err := c.Targets("a secret of sixteen")
 	if err != nil {
 		t.Fatal(err)
 	}

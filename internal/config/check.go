@@ -22,7 +22,8 @@ func (c *Config) check(d *decoder) {
 	c.checkServer(d)
 	for _, name := range sortedKeys(c.File.Targets) {
 		target := c.File.Targets[name]
-		target.check(d, "targets."+name)
+		target.check(d, "targets."+name, c.PublicURL)
+		c.warnOfTarget(name, &target)
 	}
 	used := map[string]bool{}
 	for _, name := range sortedKeys(c.File.Kinds) {
@@ -59,6 +60,7 @@ func (c *Config) checkServer(d *decoder) {
 			d.fault("listen", err.Error())
 		}
 	}
+	checkURL(d, "public_url", c.PublicURL)
 	if !d.faulty("store") {
 		if _, err := ParseStore(c.Store.Value.Reveal()); err != nil {
 			d.fault("store", err.Error())
@@ -147,15 +149,16 @@ func (k *Kind) policy() onejob.Policy {
 		Timeout: time.Duration(k.Timeout), Linger: time.Duration(k.Linger), SendWithin: time.Duration(k.SendWithin),
 		MaxAttempts: k.MaxAttempts, PerTarget: k.PerTarget,
 		Backoff:  onejob.Backoff{Initial: time.Duration(k.Backoff.Initial), Max: time.Duration(k.Backoff.Max)},
-		Deadline: time.Duration(k.Deadline),
+		Deadline: time.Duration(k.Deadline), AskAfter: time.Duration(k.Unknown.AskAfter),
 		Failover: k.Failover.Mode, FailoverWhy: k.Failover.Why,
 	}
 }
 
-func (t *Target) check(d *decoder, path string) {
+func (t *Target) check(d *decoder, path, publicURL string) {
 	switch {
 	case t.HTTP != nil:
 		t.HTTP.check(d, path)
+		t.HTTP.checkAsynchronous(d, path, publicURL)
 	case t.OpenAI != nil:
 		checkURL(d, path+".base_url", t.OpenAI.BaseURL)
 	case t.Anthropic != nil:
@@ -164,7 +167,7 @@ func (t *Target) check(d *decoder, path string) {
 	if t.variant() == nil || d.faulty(path) {
 		return
 	}
-	provider, err := t.provider()
+	provider, err := t.provider(nil)
 	if err != nil {
 		d.faultsOf(err, path)
 		return
@@ -174,14 +177,14 @@ func (t *Target) check(d *decoder, path string) {
 	}
 }
 
-// usesCallback finds a name between the braces of a template.
-var usesCallback = regexp.MustCompile(`(?s)\{[{%][^}]*?\bcallback_url\b`)
+// These find a name between the braces of a template.
+var (
+	usesCallback = regexp.MustCompile(`(?s)\{[{%][^}]*?\bcallback_url\b`)
+	usesKey      = regexp.MustCompile(`(?s)\{[{%][^}]*?\bprovider_key\b`)
+)
 
 func (t *HTTPTarget) check(d *decoder, path string) {
 	checkURL(d, path+".request.url", t.Request.URL)
-	if usesCallback.MatchString(t.Request.Body) {
-		d.fault(path+".request.body", notAvailable("callback_url"))
-	}
 	if t.IdempotencyHeader != "" && !headerForm.MatchString(t.IdempotencyHeader) {
 		d.fault(path+".idempotency_header", fmt.Sprintf("%q is not a header's name", t.IdempotencyHeader))
 	}

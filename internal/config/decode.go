@@ -86,6 +86,11 @@ func (d *decoder) decode(n ast.Node, path string, v reflect.Value, f field) {
 		return
 	}
 	switch v.Kind() {
+	case reflect.Pointer: // absent: nil
+		if n != nil {
+			v.Set(reflect.New(v.Type().Elem()))
+			d.decode(n, path, v.Elem(), f)
+		}
 	case reflect.Struct:
 		d.decodeStruct(n, path, v)
 	case reflect.Map:

@@ -9,7 +9,9 @@ import "github.com/onejob-dev/onejob"
 // and max limit it, required refuses its absence.
 type File struct {
 	Listen string `yaml:"listen" default:"127.0.0.1:4545" doc:"The address to listen at, as host:port."`
-	Store  Secret `yaml:"store" default:"sqlite:onejob.db" doc:"Where jobs are kept: sqlite:FILE or postgres://user:password@host/database."`
+	// PublicURL is for providers that report by themselves.
+	PublicURL string `yaml:"public_url" doc:"Where providers can reach this server, as in https://onejob.example. callback_url is made of it."`
+	Store     Secret `yaml:"store" default:"sqlite:onejob.db" doc:"Where jobs are kept: sqlite:FILE or postgres://user:password@host/database."`
 
 	Targets map[string]Target `yaml:"targets" keys:"names" doc:"The places where a job can be tried, by name."`
 	Kinds   map[string]Kind   `yaml:"kinds" keys:"names" doc:"The sorts of job there are, by name."`
@@ -80,6 +82,6 @@ type Backoff struct {
 
 // Unknown says what happens to an attempt whose outcome is not known.
 type Unknown struct {
-	AskAfter later `yaml:"ask_after"`
-	Assume   later `yaml:"assume"`
+	AskAfter Duration `yaml:"ask_after" default:"1h" min:"1ms" max:"3650d" doc:"After so long in doubt a person is asked. Looking goes on."`
+	Assume   later    `yaml:"assume"`
 }

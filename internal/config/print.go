@@ -86,6 +86,10 @@ func (p *printer) value(v reflect.Value, key, path string, depth int) {
 
 func (p *printer) plain(v reflect.Value, key, path string, depth int) {
 	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			p.value(v.Elem(), key, path, depth)
+		}
 	case reflect.Struct:
 		p.group(depth, key, func(p *printer) { p.fields(v, path, depth+1) })
 	case reflect.Map:

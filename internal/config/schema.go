@@ -65,6 +65,8 @@ func schemaOf(t reflect.Type, f field) object {
 		return schemaOfTarget()
 	}
 	switch t.Kind() {
+	case reflect.Pointer:
+		return schemaOf(t.Elem(), f)
 	case reflect.Struct:
 		return schemaOfStruct(t)
 	case reflect.Map:

@@ -28,11 +28,11 @@ type HTTPTarget struct {
 	Currency          string        `yaml:"currency" doc:"The currency of cost. Absent: USD."`
 	Usage             string        `yaml:"usage" doc:"A CEL expression: what the provider counted. Absent: the member usage of the body."`
 
-	Replay   later `yaml:"replay"`
-	Accepted later `yaml:"accepted"`
-	Lookup   later `yaml:"lookup"`
-	Cancel   later `yaml:"cancel"`
-	Callback later `yaml:"callback"`
+	Accepted *Accepted `yaml:"accepted" doc:"The provider takes the work and answers later. Absent: it never does."`
+	Lookup   *Lookup   `yaml:"lookup" doc:"How to ask the provider what became of an attempt. Absent: it cannot be asked."`
+	Callback *Callback `yaml:"callback" doc:"How to read what the provider reports to callback_url. Absent: it reports nothing."`
+	Cancel   *Cancel   `yaml:"cancel" doc:"How to ask the provider to give an attempt up. Absent: it cannot be asked."`
+	Replay   *Replay   `yaml:"replay" doc:"Whether an unknown attempt may be sent again under its key, to find out. Absent: never."`
 }
 
 // Request is what is sent to an HTTP endpoint.
@@ -40,7 +40,7 @@ type Request struct {
 	Method  string            `yaml:"method" default:"POST" enum:"POST|PUT|PATCH|GET|DELETE" doc:"The HTTP method."`
 	URL     string            `yaml:"url" required:"true" doc:"The absolute URL, http or https."`
 	Headers map[string]Secret `yaml:"headers" doc:"Headers to send. Values may hold ${env:NAME} and ${file:/path}."`
-	Body    string            `yaml:"body" doc:"A Jinja template over input, job.id, attempt.id, attempt.number, metadata and provider_key. Absent: the job's input, byte for byte."`
+	Body    string            `yaml:"body" doc:"A Jinja template over input, job.id, attempt.id, attempt.number, metadata, provider_key and callback_url. Absent: the job's input, byte for byte."`
 }
 
 // OutcomeRule says what certain answers prove.

@@ -41,6 +41,7 @@ var acts = []act{
 	{"mismatch", "a key never answers for another request", playMismatch},
 	{"timeout", "a slow provider is unknown, not failed, and blocks a second try", playTimeout},
 	{"reverse-finish", "the second to finish loses, whatever it brings", playReverseFinish},
+	{"reconcile", "a provider that never answers is asked, not run again", playReconcile},
 	{"restart", "kill -9 loses nothing and sends nothing twice", playRestart},
 }
 

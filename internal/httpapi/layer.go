@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -133,6 +134,11 @@ func (a *api) bound(next http.Handler) http.Handler {
 // tell an orchestrator about the process.
 func isProbe(r *http.Request) bool {
 	return (r.URL.Path == "/livez" || r.URL.Path == "/readyz") && (r.Method == http.MethodGet || r.Method == http.MethodHead)
+}
+
+// isCallback reports whether a provider may be reporting an attempt.
+func isCallback(r *http.Request) bool {
+	return r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, "/v1/callbacks/")
 }
 
 // checkOrigin refuses what another site makes a browser send.

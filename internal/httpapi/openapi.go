@@ -235,6 +235,8 @@ func (d documentWriter) finish() {
 	words("Attempt", "state", wordsOf(onejob.AttemptStates()))
 	words("Attempt", "phase", wordsOf(onejob.Phases()))
 	words("Attempt", "outcome", wordsOf(onejob.Outcomes()))
+	words("Probe", "outcome", wordsOf(onejob.Outcomes()))
+	words("Probe", "method", wordsOf(onejob.ProbeMethods()))
 	words("Ruling", "outcome", wordsOf(onejob.Outcomes()))
 	words("Blocked", "reason", wordsOf(onejob.BlockReasons()))
 	words("Problem", "code", wordsOf(slices.Sorted(maps.Keys(verdicts))))

@@ -43,6 +43,11 @@ type Options struct {
 	// Zero means 4,096.
 	MaxHolding int
 
+	// Callbacks read what providers report by themselves, by target. Secret is the
+	// instance's, which their tokens were made with. Without it none is received.
+	Callbacks map[string]CallbackReader
+	Secret    onejob.Secret
+
 	// Metrics answers /metrics. Nil: it is not found.
 	Metrics http.Handler
 	// Observer counts. Nil: nobody does.

@@ -126,7 +126,7 @@ func TestWhatIsNotThereIsAProblemToo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, path := range []string{
-		"/nope", "/v1/attempts:claim", "/v1/callbacks/acme/token", "/openai/v1/chat/completions", "/anthropic/v1/messages",
+		"/nope", "/v1/attempts:claim", "/v1/callbacks/acme", "/openai/v1/chat/completions", "/anthropic/v1/messages",
 		"/v1/contracts", "/v1/certificates", "/metrics", "/v1/jobs/x/nope",
 	} {
 		w.do(request{method: "GET", path: path, key: w.admin}).wantProblem(t, http.StatusNotFound, onejob.CodeNotFound)

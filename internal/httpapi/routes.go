@@ -49,6 +49,9 @@ func (a *api) routes() []route {
 		{"GET /v1/attempts", viewer, a.listAttempts, listAttemptsDoc()},
 		{"GET /v1/attempts/{id}", viewer, a.getAttempt, getAttemptDoc()},
 		{"POST /v1/attempts/{id}/resolve", operator, a.resolveAttempt, resolveAttemptDoc()},
+		{"POST /v1/attempts/{id}/reconcile", operator, a.reconcileAttempt, reconcileAttemptDoc()},
+		{"GET /v1/attempts/{id}/probes", viewer, a.listProbes, listProbesDoc()},
+		{"POST /v1/callbacks/{target}/{token}", "", a.receiveCallback, receiveCallbackDoc()},
 
 		{"GET /v1/limits", viewer, a.getLimits, getLimitsDoc()},
 		{"GET /openapi.json", viewer, a.getOpenAPI, getOpenAPIDoc()},

@@ -32,7 +32,11 @@ type Lookup struct {
 	// Failed is a condition. It counts only when URL names {id} or {attempt_id}:
 	// what is found under a key or a job can be an earlier attempt's.
 	Failed string
-	Result string // expression; empty: body
+	// ResultURL is where the result of work that succeeded is fetched by GET, as URL.
+	// A plain refusal there says that the work failed after all. Empty: the result is
+	// in the look-up's own answer.
+	ResultURL string
+	Result    string // expression; empty: body
 }
 
 // Callback reads what the provider reports by itself.
@@ -86,8 +90,39 @@ func (p *Provider) Probe(ctx context.Context, req onejob.ProbeRequest) (onejob.P
 	if err != nil {
 		return onejob.ProbeAnswer{}, err
 	}
+	if a.Outcome == onejob.OutcomeSucceeded && p.opts.Lookup.ResultURL != "" {
+		if a, s, err = p.fetch(ctx, req); err != nil {
+			return onejob.ProbeAnswer{}, err
+		}
+	}
 	a.ProviderID = id
 	return onejob.ProbeAnswer{Found: true, Answer: p.priced(a, s)}, nil
+}
+
+// saysNothingOfTheWork are refusals of a result that are about our request.
+var saysNothingOfTheWork = []int{
+	http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusProxyAuthRequired,
+	http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests,
+}
+
+// fetch gets the result of work that the provider says is done. Some say so of
+// work that failed, and show it only here.
+func (p *Provider) fetch(ctx context.Context, req onejob.ProbeRequest) (onejob.Answer, *wire.Seen, error) {
+	s, err := p.ask(ctx, http.MethodGet, p.opts.Lookup.ResultURL, req)
+	if err != nil {
+		return onejob.Answer{}, nil, err
+	}
+	a := onejob.Answer{Evidence: s.Evidence, Phase: onejob.PhaseAnswered}
+	switch {
+	case s.Trouble == "" && s.IsJSON && s.Status >= 400 && s.Status < 500 && !slices.Contains(saysNothingOfTheWork, s.Status):
+		a.Outcome, a.Next = onejob.OutcomeExecutedFailed, onejob.NextElsewhere
+		a.Failure = &onejob.Failure{Code: "no_result", Message: s.Sentence("the work is done, and its result was refused")}
+		return a, s, nil
+	case s.Status < 200 || s.Status > 299 || s.Trouble != "" || !s.IsJSON:
+		return onejob.Answer{}, nil, failureOf(s)
+	}
+	a.Outcome = onejob.OutcomeSucceeded
+	return p.plan.lookup.withResult(a, s), s, nil
 }
 
 // Cancel asks the provider to give the attempt up. Nil means that it heard, not
@@ -245,6 +280,9 @@ func (c *collector) asynchronous(o *Options, plan *plan) {
 	if l := o.Lookup; l != nil {
 		c.pattern("lookup.url", l.URL)
 		c.check(l.Succeeded != "", "lookup.succeeded is required")
+		if l.ResultURL != "" {
+			c.pattern("lookup.result_url", l.ResultURL)
+		}
 		names := strings.Contains(l.URL, "{id}") || strings.Contains(l.URL, "{attempt_id}")
 		c.check(names || l.Failed == "", "lookup.failed: only a look-up by {id} or {attempt_id} can tell that this attempt failed")
 		plan.lookup = c.states("lookup", l.Running, l.Succeeded, l.Failed, l.Result)

@@ -44,6 +44,10 @@ func TestSchemaRefuses(t *testing.T) {
 		{"ASuccessWithoutAWinner", `UPDATE job_states SET state = 'succeeded', finished_at = 1`},
 		{"AWinnerOfAnOpenJob", `UPDATE job_states SET completed_by = 'att_1'`},
 		{"AnUnknownState", `UPDATE job_states SET state = 'lost'`},
+		{"AProbeOfNoAttempt", `INSERT INTO probes (part, job_id, attempt_id, number, method, at, detail, evidence)
+			SELECT part, job_id, 'att_9', 1, 'lookup', 0, '', '{}' FROM attempts`},
+		{"AProbeByGuessing", `INSERT INTO probes (part, job_id, attempt_id, number, method, at, detail, evidence)
+			SELECT part, job_id, id, 1, 'guess', 0, '', '{}' FROM attempts`},
 		{"TextForATime", `UPDATE job_states SET run_after = 'soon'`},
 	}
 	for _, tt := range tests {

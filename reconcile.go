@@ -1,0 +1,126 @@
+package onejob
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// probes returns the store's questions.
+func (c *Client) probes() (ProbeStore, error) {
+	if p, ok := c.store.(ProbeStore); ok {
+		return p, nil
+	}
+	return nil, &Error{Code: CodeInternal, Err: errors.New("the store keeps no probes")}
+}
+
+// Reconcile makes an attempt in doubt due to be asked about at once, and returns
+// it as it is. Whether it can be asked about is its target's to say. It returns
+// [ErrNotFound], [CodeAttemptTerminal] for one that has ended and
+// [CodeAttemptNotUnknown] for one that is under way.
+func (c *Client) Reconcile(ctx context.Context, p ProbeNowParams) (Attempt, error) {
+	store, err := c.probes()
+	if err != nil {
+		return Attempt{}, err
+	}
+	if err := store.ProbeNow(ctx, p); err != nil {
+		return Attempt{}, Unavailable(err)
+	}
+	return c.Attempt(ctx, p.Owner, p.AttemptID)
+}
+
+// Probes returns the newest questions about an attempt with their answers, oldest
+// first, or [ErrNotFound].
+func (c *Client) Probes(ctx context.Context, p ProbeListParams) ([]Probe, error) {
+	store, err := c.probes()
+	if err != nil {
+		return nil, err
+	}
+	page, err := c.store.AttemptList(ctx, AttemptListParams{ID: p.AttemptID, Owner: p.Owner, Limit: 1})
+	switch {
+	case err != nil:
+		return nil, Unavailable(err)
+	case len(page.Attempts) == 0:
+		return nil, ErrorOfNoAttempt(p.AttemptID)
+	}
+	probes, err := store.ProbeList(ctx, p)
+	return probes, Unavailable(err)
+}
+
+// ReportParams is what a provider reported of an attempt by itself. Whoever calls
+// has made sure that it was the provider, and which attempt it is about.
+type ReportParams struct {
+	Target    string
+	AttemptID string
+	// Answer as the provider's code read it. Nil: the report settles nothing.
+	Answer *Answer
+}
+
+// askAfterReport is when a provider is asked about an attempt that it reported
+// without settling it.
+const askAfterReport = 5 * time.Second
+
+// Report writes down what a provider reported and settles the attempt by it.
+// duplicate says that the attempt had ended before, so that nothing was changed.
+// It returns [ErrNotFound] for an attempt that is not at the target, and
+// [CodeRequestInProgress] while the call that started the work has not been
+// recorded yet: the report is to come again.
+func (c *Client) Report(ctx context.Context, p ReportParams) (duplicate bool, err error) {
+	store, err := c.probes()
+	if err != nil {
+		return false, err
+	}
+	a, err := c.Attempt(ctx, "", p.AttemptID)
+	switch {
+	case err != nil:
+		return false, err
+	case a.Target != p.Target:
+		return false, ErrorOfNoAttempt(p.AttemptID)
+	case reported(&a):
+		return true, nil
+	case a.State == AttemptStarting || a.State == AttemptRunning && a.Outcome != OutcomeAccepted:
+		return false, &Error{
+			Code: CodeRequestInProgress, JobID: a.JobID, AttemptID: a.ID, RetryAfter: time.Second,
+			Message: "the request that the report is about is still under way; report it again",
+		}
+	}
+	results, err := store.ProbeRecord(ctx, []ProbeRecordParams{probeOfReport(&a, p.Answer)})
+	if err != nil {
+		return false, Unavailable(err)
+	}
+	c.opts.Signals.JobChanged(a.JobID)
+	if results[0].JobState == JobQueued {
+		c.opts.Signals.WorkReady()
+	}
+	return false, results[0].Err
+}
+
+// reported tells whether a report can no longer change the attempt. One that was
+// ruled failed or cancelled can still turn out to have succeeded.
+func reported(a *Attempt) bool {
+	ruled := a.Ruling != nil && (a.State == AttemptFailed || a.State == AttemptCancelled)
+	return a.State.Terminal() && !ruled
+}
+
+func probeOfReport(a *Attempt, answer *Answer) ProbeRecordParams {
+	p := ProbeRecordParams{
+		Ref: AttemptRef{Part: a.Part, JobID: a.JobID, ID: a.ID}, Method: ProbeCallback,
+		Detail: "the provider's report settles nothing", After: askAfterReport,
+	}
+	if answer == nil || answer.ProviderID != "" && a.ProviderID != "" && answer.ProviderID != a.ProviderID {
+		return p
+	}
+	p.Evidence = answer.Evidence
+	switch answer.Outcome {
+	case OutcomeSucceeded:
+		p.Outcome, p.Detail = OutcomeSucceeded, "the provider reported success"
+		p.Result = &Result{Body: answer.Body, ContentType: answer.ContentType}
+	case OutcomeExecutedFailed:
+		p.Outcome, p.Detail = OutcomeExecutedFailed, "the provider reported that the work was done and failed"
+		p.Failure, p.Next = answer.Failure, answer.Next
+	default:
+		return p
+	}
+	p.CostMicros, p.Currency, p.Usage = answer.CostMicros, answer.Currency, answer.Usage
+	return p
+}
