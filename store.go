@@ -305,6 +305,9 @@ type AttemptRenewParams struct {
 	Owner      string // empty: any; another's attempt is [ErrNotFound]
 	ClaimToken string
 	Lease      time.Duration
+	// MoveSendBy moves send_by with the lease, and quarantine with it, of an attempt
+	// that was claimed marked. They never move back.
+	MoveSendBy bool
 }
 
 // AttemptRenewResult is [ErrClaimLost] when the attempt is no longer held, and

@@ -36,6 +36,7 @@ const (
 // Store is a store whose hot calls are gathered. Make one with [New].
 type Store struct {
 	onejob.Store
+	onejob.ProbeStore
 
 	get    *gatherer[onejob.JobGetParams, onejob.JobResult]
 	create *gatherer[onejob.JobCreateParams, onejob.JobCreateResult]
@@ -44,7 +45,10 @@ type Store struct {
 	finish *gatherer[onejob.AttemptFinishParams, onejob.AttemptFinishResult]
 }
 
-var _ onejob.Store = (*Store)(nil)
+var (
+	_ onejob.Store      = (*Store)(nil)
+	_ onejob.ProbeStore = (*Store)(nil)
+)
 
 // Hasty is a store that can be asked not to wait for others' open transactions.
 // Without it a shared flush waits for as long as its store does.
@@ -81,7 +85,7 @@ func New(store onejob.Store, opts Options) (*Store, error) {
 	reads := opts
 	reads.MaxBatch = min(reads.MaxBatch, maxReads)
 	return &Store{
-		Store: store,
+		Store: store, ProbeStore: probesOf(store),
 		get: newGatherer(reads, method[onejob.JobGetParams, onejob.JobResult]{
 			flush: shared.JobGet, alone: store.JobGet, atOnce: readsAtOnce,
 			errOf: func(r *onejob.JobResult) error { return r.Err },

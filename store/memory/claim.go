@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/onejob-dev/onejob"
@@ -18,7 +19,7 @@ func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (
 		return result, err
 	}
 	defer end()
-	for _, r := range s.queuedFor(p.Targets) {
+	for _, r := range s.queuedFor(&p) {
 		if len(result.Claimed) >= p.Max {
 			break
 		}
@@ -32,9 +33,12 @@ func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (
 			continue
 		}
 		a := s.start(r, d, p.StartParams, now)
+		if p.Mark {
+			markAtOnce(a, p.Lease, p.Targets[d.Target], now)
+		}
 		result.Claimed = append(result.Claimed, onejob.Claimed{Job: r.copyJob(true), Attempt: copyAttempt(a, false)})
 	}
-	for _, r := range s.queuedFor(p.Targets) {
+	for _, r := range s.queuedFor(&p) {
 		if r.job.RunAfter.After(now) { // what is due already was left for a reason that waiting does not change
 			result.NextDue = earliest(result.NextDue, r.job.RunAfter)
 		}
@@ -42,10 +46,11 @@ func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (
 	return result, nil
 }
 
-func (s *Store) queuedFor(targets map[string]onejob.TargetPins) []*row {
+func (s *Store) queuedFor(p *onejob.AttemptClaimParams) []*row {
 	return s.liveRows(func(j *onejob.Job) bool {
-		_, known := targets[j.NextTarget]
-		return known && j.State == onejob.JobQueued
+		_, known := p.Targets[j.NextTarget]
+		return known && j.State == onejob.JobQueued &&
+			(p.Owner == "" || p.Owner == j.Owner) && (len(p.Kinds) == 0 || slices.Contains(p.Kinds, j.Kind))
 	}, func(a, b *onejob.Job) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.RunAfter.Compare(b.RunAfter))
 	})

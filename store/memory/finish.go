@@ -15,6 +15,9 @@ func (s *Store) AttemptFinish(ctx context.Context, params []onejob.AttemptFinish
 }
 
 func (s *Store) finish(p *onejob.AttemptFinishParams, now time.Time) onejob.AttemptFinishResult {
+	if err := s.mayHold(p.Ref, p.Owner); err != nil {
+		return onejob.AttemptFinishResult{Err: err}
+	}
 	r, a := s.held(p.Ref, p.ClaimToken)
 	if a == nil {
 		return s.lost(p.Ref)
@@ -31,6 +34,7 @@ func (s *Store) finish(p *onejob.AttemptFinishParams, now time.Time) onejob.Atte
 	case err == nil:
 		see(a, p, now)
 		r.land(a, next, p.Result, now)
+		r.ask(a, now)
 		s.changed(r, now)
 	case a.State == onejob.AttemptUnknown && (event == onejob.EventSilence || event == onejob.EventLost):
 		a.Phase, a.Evidence = cmp.Or(p.Phase, a.Phase), p.Evidence // still in doubt, now with more to go by
@@ -56,6 +60,7 @@ func (s *Store) accept(r *row, a *onejob.Attempt, p *onejob.AttemptFinishParams,
 	if a.State == onejob.AttemptRunning {
 		a.Outcome = onejob.OutcomeAccepted
 	}
+	r.ask(a, now)
 	s.changed(r, now)
 	return r.finished(a)
 }

@@ -30,15 +30,31 @@ func mark(a *onejob.Attempt, lease, sendWithin time.Duration, pins onejob.Target
 	a.QuarantineUntil = onejob.QuarantineEnd(a.SendBy, sendWithin, pins.MaxExecution)
 }
 
+// markAtOnce marks an attempt for a worker out of our sight, who may begin for as
+// long as it holds the lease.
+func markAtOnce(a *onejob.Attempt, lease time.Duration, pins onejob.TargetPins, now time.Time) {
+	mark(a, lease, lease, pins, now)
+	a.QuarantineUntil = onejob.QuarantineEnd(a.SendBy, 0, pins.MaxExecution)
+}
+
 // AttemptRenew extends leases. One that has ended can still be renewed while
 // nobody acted on it.
 func (s *Store) AttemptRenew(ctx context.Context, params []onejob.AttemptRenewParams) ([]onejob.AttemptRenewResult, error) {
 	return each(ctx, s, params, func(p *onejob.AttemptRenewParams, now time.Time) onejob.AttemptRenewResult {
+		if err := s.mayHold(p.Ref, p.Owner); err != nil {
+			return onejob.AttemptRenewResult{Err: err}
+		}
 		r, a := s.held(p.Ref, p.ClaimToken)
 		if a == nil || !leased(a) {
 			return onejob.AttemptRenewResult{Err: onejob.ErrorOfLostClaim(p.Ref)}
 		}
 		a.LeaseExpiresAt = now.Add(p.Lease)
+		if later := a.LeaseExpiresAt.Sub(a.SendBy); p.MoveSendBy && !a.SendBy.IsZero() && later > 0 {
+			a.SendBy = a.LeaseExpiresAt
+			if !a.QuarantineUntil.IsZero() {
+				a.QuarantineUntil = a.QuarantineUntil.Add(later)
+			}
+		}
 		return onejob.AttemptRenewResult{CancelRequested: !r.job.CancelRequestedAt.IsZero()}
 	})
 }
@@ -53,7 +69,7 @@ func (s *Store) AttemptExpired(ctx context.Context, limit int) ([]onejob.Attempt
 	var over []*onejob.Attempt
 	for r := range s.live {
 		for i := range r.job.Attempts {
-			if a := &r.job.Attempts[i]; leased(a) && leaseOver(a, now) {
+			if a := &r.job.Attempts[i]; sweepable(a) && leaseOver(a, now) {
 				over = append(over, a)
 			}
 		}
@@ -79,10 +95,11 @@ func (s *Store) AttemptExpire(ctx context.Context, refs []onejob.AttemptRef) ([]
 	var expired []onejob.AttemptRef
 	for _, ref := range refs {
 		r, a := s.findAttempt(ref.ID, "")
-		if a == nil || !leased(a) || !leaseOver(a, now) {
+		if a == nil || !sweepable(a) || !leaseOver(a, now) {
 			continue
 		}
 		expire(a, now)
+		r.ask(a, now)
 		s.changed(r, now)
 		expired = append(expired, ref)
 	}
@@ -102,6 +119,17 @@ func expire(a *onejob.Attempt, now time.Time) {
 	a.Evidence.Error = fmt.Sprintf("the lease of worker %s ended without word", a.Worker)
 }
 
+// mayHold refuses another owner's attempt as if there were none.
+func (s *Store) mayHold(ref onejob.AttemptRef, who string) error {
+	if who == "" {
+		return nil
+	}
+	if _, a := s.findAttempt(ref.ID, who); a == nil || a.JobID != ref.JobID {
+		return onejob.ErrorOfNoAttempt(ref.ID)
+	}
+	return nil
+}
+
 // held returns the attempt that token holds, and its job, or nils.
 func (s *Store) held(ref onejob.AttemptRef, token string) (*row, *onejob.Attempt) {
 	r, a := s.findAttempt(ref.ID, "")
@@ -115,5 +143,9 @@ func (s *Store) held(ref onejob.AttemptRef, token string) (*row, *onejob.Attempt
 func leased(a *onejob.Attempt) bool {
 	return a.State == onejob.AttemptStarting || a.State == onejob.AttemptRunning
 }
+
+// sweepable reports whether the end of its lease ends the attempt. One that its
+// provider has accepted needs no worker.
+func sweepable(a *onejob.Attempt) bool { return leased(a) && !a.OpenToProbes() }
 
 func leaseOver(a *onejob.Attempt, now time.Time) bool { return !now.Before(a.LeaseExpiresAt) }

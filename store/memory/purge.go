@@ -56,6 +56,11 @@ func (r *row) purge(now time.Time) {
 		a := &r.job.Attempts[i]
 		a.Result, a.Evidence.Excerpt = nil, ""
 	}
+	for _, d := range r.doubts {
+		for i := range d.probes {
+			d.probes[i].Evidence.Excerpt = ""
+		}
+	}
 	r.record(now, onejob.EventPurged, "", "", "")
 	r.job.Revision++
 }
@@ -71,5 +76,5 @@ func (s *Store) shrink(r *row) {
 		Fingerprint: j.Fingerprint, FingerprintVersion: j.FingerprintVersion,
 		State: j.State, CreatedAt: j.CreatedAt, PurgedAt: j.PurgedAt,
 	}
-	r.shrunk, r.events = true, nil
+	r.shrunk, r.events, r.doubts = true, nil, nil
 }

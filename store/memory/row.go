@@ -14,6 +14,7 @@ type row struct {
 	token  string     // of the transaction that created it
 	shrunk bool       // past the life of keys: only owner, key and fingerprint are left
 	events []onejob.JobEvent
+	doubts map[string]*doubt // by attempt id, of those that questions are or were asked about
 }
 
 func (r *row) ref() onejob.JobRef { return onejob.JobRef{Part: r.job.Part, ID: r.job.ID} }

@@ -20,8 +20,9 @@ import (
 )
 
 var (
-	_ onejob.Store    = (*Store)(nil)
-	_ onejob.KeyStore = (*Store)(nil)
+	_ onejob.Store      = (*Store)(nil)
+	_ onejob.ProbeStore = (*Store)(nil)
+	_ onejob.KeyStore   = (*Store)(nil)
 )
 
 // Options tunes a [Store]. The zero value is ready to use.

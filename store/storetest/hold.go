@@ -28,7 +28,6 @@ func holding() []promise {
 		{name: "AttemptExpire/TwoSweepersChangeItOnce", test: testExpireTwice, handles: 2},
 		{name: "AttemptExpire/TheSameRowTwiceChangesOnce", test: testExpireSameRow},
 		{name: "AttemptExpire/StrangersDoNotStopTheirNeighbours", test: testExpireStrangers},
-		{name: "AttemptExpire/KeepsTheProvidersID", test: testExpireKeepsProviderID},
 		{name: "AttemptExpired/LongestFirstAndAtMostLimit", test: testExpiredOrder},
 		{name: "OwnFault/IsTriedAgainAtOnce", test: testOwnFaultAtOnce},
 		{name: "OwnFault/CostsNoBudgetOfTheTarget", test: testOwnFaultBudget},
@@ -279,15 +278,6 @@ func testExpireStrangers(f *fixture) {
 	none := onejob.AttemptRef{Part: 3, JobID: onejob.NewJobID(3, time.UnixMilli(0)), ID: onejob.NewAttemptID(3, time.UnixMilli(0))}
 	if changed := f.expire([]onejob.AttemptRef{none, {}, refOf(a)}); !refsEqual(changed, []onejob.AttemptRef{refOf(a)}) {
 		f.Errorf("the sweep changed %v; want only the attempt that exists", changed)
-	}
-}
-
-func testExpireKeepsProviderID(f *fixture) {
-	a := f.running("k1")
-	f.finish(a, onejob.OutcomeAccepted, func(p *onejob.AttemptFinishParams) { p.ProviderID = "theirs-1" })
-	f.sweep()
-	if after := f.wantAttempt(a.ID, onejob.AttemptUnknown); after.ProviderID != "theirs-1" {
-		f.Errorf("the provider's id is %q after the worker was lost; want it kept, to ask with", after.ProviderID)
 	}
 }
 
