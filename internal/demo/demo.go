@@ -41,6 +41,8 @@ var acts = []act{
 	{"mismatch", "a key never answers for another request", playMismatch},
 	{"timeout", "a slow provider is unknown, not failed, and blocks a second try", playTimeout},
 	{"reverse-finish", "the second to finish loses, whatever it brings", playReverseFinish},
+	{"race", "of two lanes one wins, and the other is kept with its cost", playRace},
+	{"worker", "a frozen worker's attempt is unknown, and its late answer never wins twice", playWorker},
 	{"restart", "kill -9 loses nothing and sends nothing twice", playRestart},
 }
 
