@@ -22,7 +22,7 @@ func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (
 			return err
 		}
 		for _, d := range due {
-			refused, err := x.row(func() error { return x.claim(d.ref, p.StartParams, &result) })
+			refused, err := x.row(func() error { return x.claim(d.ref, &p, &result) })
 			if err == nil && refused != nil {
 				s.log.Error("claim a job; it is set aside for a while", "job_id", d.ref.ID, "error", refused)
 				err = x.setAside(d.ref)
@@ -31,7 +31,7 @@ func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (
 				return err
 			}
 		}
-		result.NextDue, err = x.nextDue(p.Targets)
+		result.NextDue, err = x.nextDue(&p)
 		return err
 	})
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (
 }
 
 // claim does what Decide says about one due job.
-func (x *tx) claim(ref onejob.JobRef, p onejob.StartParams, result *onejob.AttemptClaimResult) error {
+func (x *tx) claim(ref onejob.JobRef, p *onejob.AttemptClaimParams, result *onejob.AttemptClaimResult) error {
 	j, err := x.job(`WHERE j.part = ? AND j.id = ?`, int(ref.Part), ref.ID)
 	if err != nil || j == nil {
 		return err
@@ -55,7 +55,11 @@ func (x *tx) claim(ref onejob.JobRef, p onejob.StartParams, result *onejob.Attem
 		result.Settled = append(result.Settled, ref)
 		return nil
 	}
-	claimed, err := x.start(&j.Job, onejob.NewAttempt(&j.Job, j.Attempts, d, p, x.now))
+	a := onejob.NewAttempt(&j.Job, j.Attempts, d, p.StartParams, x.now)
+	if p.Mark {
+		markAtOnce(&a, p.Lease, p.Targets[d.Target], x.now)
+	}
+	claimed, err := x.start(&j.Job, a)
 	if err != nil {
 		return err
 	}
@@ -86,19 +90,20 @@ type dueJob struct {
 // never walked over.
 func (x *tx) due(p onejob.AttemptClaimParams) ([]dueJob, error) {
 	var due []dueJob
+	wanted := wantedBy(&p)
 	for _, target := range slices.Sorted(maps.Keys(p.Targets)) {
 		found := 0
 		err := x.priorities(target, func(priority int) (more bool, err error) {
 			err = x.query(`
 				SELECT part, job_id, run_after FROM job_states
-				WHERE state = 'queued' AND next_target = ? AND priority = ? AND run_after <= ?
+				WHERE state = 'queued' AND next_target = ? AND priority = ? AND run_after <= ?`+wanted.sql+`
 				ORDER BY run_after LIMIT ?`, func(r *row) error {
 				found++
 				due = append(due, dueJob{
 					ref: onejob.JobRef{Part: uint8(r.Int64()), ID: r.String()}, priority: priority, runAfter: r.Time(),
 				})
 				return nil
-			}, target, priority, x.now, max(0, p.Max-found))
+			}, slices.Concat([]any{target, priority, x.now}, wanted.args, []any{max(0, p.Max-found)})...)
 			return found < p.Max, err
 		})
 		if err != nil {
@@ -109,6 +114,24 @@ func (x *tx) due(p onejob.AttemptClaimParams) ([]dueJob, error) {
 		return cmp.Or(cmp.Compare(b.priority, a.priority), a.runAfter.Compare(b.runAfter), cmp.Compare(a.ref.ID, b.ref.ID))
 	})
 	return due[:min(max(0, p.Max), len(due))], nil
+}
+
+// wanted is the condition that a claimer may be given a job, beside its target.
+type wanted struct {
+	sql  string
+	args []any
+}
+
+// wantedBy is nothing to ask for a claimer who takes any owner's jobs of any kind.
+func wantedBy(p *onejob.AttemptClaimParams) wanted {
+	if p.Owner == "" && len(p.Kinds) == 0 {
+		return wanted{}
+	}
+	return wanted{
+		sql: ` AND EXISTS (SELECT 1 FROM jobs j WHERE j.part = job_states.part AND j.id = job_states.job_id
+			AND ? IN ('', j.owner) AND (? OR j.kind IN (SELECT value FROM json_each(?))))`,
+		args: []any{p.Owner, len(p.Kinds) == 0, encode(slices.Concat([]string{}, p.Kinds))},
+	}
 }
 
 // priorities calls each with every priority that queued jobs of a target have,
@@ -135,18 +158,19 @@ func (x *tx) priorities(target string, each func(priority int) (more bool, err e
 
 // nextDue is when the next queued job of these targets becomes due. What is due
 // already was claimed, or left for a reason that waiting for it does not change.
-func (x *tx) nextDue(targets map[string]onejob.TargetPins) (next time.Time, err error) {
-	for target := range targets {
+func (x *tx) nextDue(p *onejob.AttemptClaimParams) (next time.Time, err error) {
+	wanted := wantedBy(p)
+	for target := range p.Targets {
 		err := x.priorities(target, func(priority int) (more bool, err error) {
 			return true, x.query(`
 				SELECT run_after FROM job_states
-				WHERE state = 'queued' AND next_target = ? AND priority = ? AND run_after > ?
+				WHERE state = 'queued' AND next_target = ? AND priority = ? AND run_after > ?`+wanted.sql+`
 				ORDER BY run_after LIMIT 1`, func(r *row) error {
 				if at := r.Time(); next.IsZero() || at.Before(next) {
 					next = at
 				}
 				return nil
-			}, target, priority, x.now)
+			}, slices.Concat([]any{target, priority, x.now}, wanted.args)...)
 		})
 		if err != nil {
 			return next, err

@@ -6,6 +6,10 @@ import (
 	"github.com/onejob-dev/onejob"
 )
 
+// needsWorker is the condition that the end of its lease ends an attempt. One that
+// its provider has accepted needs no worker.
+const needsWorker = `outcome IS NOT 'accepted'`
+
 // AttemptExpired lists attempts whose lease has ended, longest first. While the
 // clock is in doubt there are none.
 func (s *Store) AttemptExpired(ctx context.Context, limit int) (refs []onejob.AttemptRef, err error) {
@@ -15,7 +19,7 @@ func (s *Store) AttemptExpired(ctx context.Context, limit int) (refs []onejob.At
 	err = s.read(ctx, func(x *tx) error {
 		return x.query(`
 			SELECT part, job_id, id FROM attempts
-			WHERE state IN ('starting', 'running') AND lease_expires_at <= ?
+			WHERE state IN ('starting', 'running') AND lease_expires_at <= ? AND `+needsWorker+`
 			ORDER BY lease_expires_at LIMIT ?`, func(r *row) error {
 			refs = append(refs, onejob.AttemptRef{Part: uint8(r.Int64()), JobID: r.String(), ID: r.String()})
 			return nil
@@ -64,9 +68,12 @@ func (x *tx) expire(ref onejob.AttemptRef) (over bool, err error) {
 			finished_at = CASE state WHEN 'starting' THEN ?                             END,
 			evidence    = json_set(CASE WHEN json_valid(evidence) THEN evidence ELSE '{}' END, '$.error', 'the lease of worker ' || worker ||
 				CASE state WHEN 'starting' THEN ' ended before anything was sent' ELSE ' ended without word' END)
-		WHERE part = ? AND id = ? AND job_id = ? AND lease_expires_at <= ? AND `+sources(onejob.EventLeaseOver),
+		WHERE part = ? AND id = ? AND job_id = ? AND lease_expires_at <= ? AND `+needsWorker+` AND `+sources(onejob.EventLeaseOver),
 		x.now, int(ref.Part), ref.ID, ref.JobID, x.now)
 	if err != nil || n == 0 {
+		return false, err
+	}
+	if err := x.ask(ref); err != nil {
 		return false, err
 	}
 	_, err = x.changed(ref.Part, ref.JobID)

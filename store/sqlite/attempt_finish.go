@@ -15,6 +15,9 @@ func (s *Store) AttemptFinish(ctx context.Context, params []onejob.AttemptFinish
 }
 
 func (x *tx) finish(p *onejob.AttemptFinishParams) (onejob.AttemptFinishResult, error) {
+	if err := x.mayHold(p.Ref, p.Owner); err != nil {
+		return onejob.AttemptFinishResult{}, err
+	}
 	event, moves := p.Outcome.Event()
 	if !moves {
 		return x.accept(p)
@@ -26,6 +29,9 @@ func (x *tx) finish(p *onejob.AttemptFinishParams) (onejob.AttemptFinishResult, 
 	moved, err := x.settle(p, event, state)
 	if err != nil {
 		return onejob.AttemptFinishResult{}, err
+	}
+	if moved && state == onejob.AttemptUnknown {
+		return x.landUnless(x.ask(p.Ref), p.Ref, state)
 	}
 	if moved {
 		return x.land(p.Ref, state)
@@ -102,7 +108,12 @@ func (x *tx) accept(p *onejob.AttemptFinishParams) (onejob.AttemptFinishResult, 
 	if !seen {
 		return x.unmoved(p)
 	}
-	_, err = x.exec(`UPDATE attempts SET outcome = 'accepted' WHERE part = ? AND id = ? AND state = 'running'`, int(p.Ref.Part), p.Ref.ID)
+	_, err = x.exec(`
+		UPDATE attempts SET outcome = CASE state WHEN 'running' THEN 'accepted' ELSE outcome END, accepted_at = coalesce(accepted_at, ?)
+		WHERE part = ? AND id = ?`, x.now, int(p.Ref.Part), p.Ref.ID)
+	if err == nil {
+		err = x.ask(p.Ref)
+	}
 	return x.landUnless(err, p.Ref, onejob.AttemptRunning)
 }
 

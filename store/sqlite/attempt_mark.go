@@ -14,6 +14,31 @@ func mark(a *onejob.Attempt, lease, sendWithin time.Duration, pins onejob.Target
 	a.QuarantineUntil = later(onejob.QuarantineEnd(now.Add(sendWithin), sendWithin, pins.MaxExecution))
 }
 
+// markAtOnce marks an attempt for a worker out of our sight, who may begin for as
+// long as it holds the lease.
+func markAtOnce(a *onejob.Attempt, lease time.Duration, pins onejob.TargetPins, now time.Time) {
+	mark(a, lease, lease, pins, now)
+	a.QuarantineUntil = later(onejob.QuarantineEnd(a.SendBy, 0, pins.MaxExecution))
+}
+
+// mayHold refuses another owner's attempt as if there were none.
+func (x *tx) mayHold(ref onejob.AttemptRef, who string) error {
+	if who == "" {
+		return nil
+	}
+	err := onejob.ErrorOfNoAttempt(ref.ID)
+	queryErr := x.query(`
+		SELECT 1 FROM attempts a JOIN jobs j ON j.part = a.part AND j.id = a.job_id
+		WHERE a.part = ? AND a.id = ? AND a.job_id = ? AND j.owner = ?`, func(*row) error {
+		err = nil
+		return nil
+	}, int(ref.Part), ref.ID, ref.JobID, who)
+	if queryErr != nil {
+		return queryErr
+	}
+	return err
+}
+
 // AttemptMark moves attempts to running, before anything is sent. A lease that
 // has ended marks nothing, even if no sweep came by yet.
 func (s *Store) AttemptMark(ctx context.Context, params []onejob.AttemptMarkParams) ([]onejob.AttemptMarkResult, error) {
@@ -54,10 +79,16 @@ func (s *Store) AttemptRenew(ctx context.Context, params []onejob.AttemptRenewPa
 }
 
 func (x *tx) renew(p *onejob.AttemptRenewParams) (result onejob.AttemptRenewResult, err error) {
+	if err := x.mayHold(p.Ref, p.Owner); err != nil {
+		return result, err
+	}
+	lease := millis(x.now.Add(p.Lease))
 	n, err := x.exec(`
-		UPDATE attempts SET lease_expires_at = ?
+		UPDATE attempts SET lease_expires_at = ?,
+			quarantine_until = CASE WHEN ? AND send_by < ? THEN quarantine_until + (? - send_by) ELSE quarantine_until END,
+			send_by = CASE WHEN ? AND send_by < ? THEN ? ELSE send_by END
 		WHERE part = ? AND id = ? AND job_id = ? AND claim_token = ? AND state IN ('starting', 'running')`,
-		millis(x.now.Add(p.Lease)), int(p.Ref.Part), p.Ref.ID, p.Ref.JobID, p.ClaimToken)
+		lease, p.MoveSendBy, lease, lease, p.MoveSendBy, lease, lease, int(p.Ref.Part), p.Ref.ID, p.Ref.JobID, p.ClaimToken)
 	if err != nil {
 		return result, err
 	}

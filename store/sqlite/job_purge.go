@@ -88,6 +88,8 @@ func (x *tx) purge(ref onejob.JobRef, before time.Time) (purged bool, err error)
 	for _, statement := range []string{
 		`UPDATE attempts SET result = NULL, result_type = NULL, usage = NULL,
 			evidence = CASE WHEN json_valid(evidence) THEN json_remove(evidence, '$.excerpt') ELSE '{}' END WHERE part = ? AND job_id = ?`,
+		`UPDATE probes SET evidence = CASE WHEN json_valid(evidence) THEN json_remove(evidence, '$.excerpt') ELSE '{}' END
+			WHERE part = ? AND attempt_id IN (SELECT id FROM attempts a WHERE a.part = probes.part AND a.job_id = ?)`,
 		`UPDATE job_states SET purged = 1, revision = revision + 1 WHERE part = ? AND job_id = ?`,
 	} {
 		if _, err := x.exec(statement, int(ref.Part), ref.ID); err != nil {
@@ -109,6 +111,7 @@ func (x *tx) shrink(ref onejob.JobRef, before time.Time) (shrunk bool, err error
 	}
 	for _, statement := range []string{
 		`DELETE FROM events WHERE part = ? AND job_id = ?`,
+		`DELETE FROM probes WHERE part = ? AND attempt_id IN (SELECT id FROM attempts a WHERE a.part = probes.part AND a.job_id = ?)`,
 		`DELETE FROM attempts WHERE part = ? AND job_id = ?`,
 		`DELETE FROM job_states WHERE part = ? AND job_id = ?`,
 	} {

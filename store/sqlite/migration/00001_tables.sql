@@ -109,6 +109,11 @@ CREATE TABLE attempts (
     started_at          INTEGER NOT NULL,
     marked_at           INTEGER,
     finished_at         INTEGER,
+    probe_at            INTEGER,          -- when the next question is due, while it is open to them
+    probes_made         INTEGER NOT NULL DEFAULT 0,
+    ask_at              INTEGER,          -- when a person is to be asked about it
+    asked_at            INTEGER,
+    accepted_at         INTEGER,
     result              BLOB,
     PRIMARY KEY (part, job_id, number),
     CONSTRAINT attempts_id UNIQUE (part, id),
@@ -132,6 +137,11 @@ CREATE UNIQUE INDEX attempts_one_per_request ON attempts (part, job_id, request_
 -- Live states only: history does not slow them.
 CREATE INDEX attempts_leases ON attempts (lease_expires_at) WHERE state IN ('starting', 'running');
 CREATE INDEX attempts_unknown ON attempts (started_at DESC, id DESC) WHERE state = 'unknown';
+-- What may be asked about, and when.
+CREATE INDEX attempts_to_probe ON attempts (probe_at)
+    WHERE (state = 'unknown' OR (state = 'running' AND outcome = 'accepted'));
+CREATE INDEX attempts_to_ask ON attempts (ask_at)
+    WHERE (state = 'unknown' OR (state = 'running' AND outcome = 'accepted')) AND asked_at IS NULL;
 -- By target first: a claimer takes only targets that it can call.
 CREATE INDEX job_states_due ON job_states (next_target, priority DESC, run_after) WHERE state = 'queued';
 -- A deadline ends a queued job also when nobody serves its target.
@@ -158,6 +168,22 @@ CREATE TABLE events (
 CREATE INDEX events_by_job ON events (part, job_id, id);
 CREATE INDEX events_open_incidents ON events (part, job_id)
     WHERE kind IN ('duplicate_effect', 'effect_after_close') AND closed_at IS NULL;
+
+-- Each question to a provider about an attempt, and its answer.
+CREATE TABLE probes (
+    part       INTEGER NOT NULL,
+    job_id     TEXT    NOT NULL,
+    attempt_id TEXT    NOT NULL,
+    number     INTEGER NOT NULL CHECK (number >= 1),
+    method     TEXT    NOT NULL CHECK (method IN ('callback', 'lookup', 'search', 'replay')),
+    at         INTEGER NOT NULL,
+    outcome    TEXT    CHECK (outcome IN ('not_executed', 'refused', 'executed_failed', 'contract_violation', 'succeeded', 'accepted', 'unknown', 'result_lost', 'cancelled')),
+    detail     TEXT    NOT NULL,
+    evidence   TEXT    NOT NULL, -- JSON
+    next_at    INTEGER,
+    PRIMARY KEY (part, attempt_id, number),
+    FOREIGN KEY (part, attempt_id) REFERENCES attempts (part, id)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE api_keys (
     id         TEXT    PRIMARY KEY,
