@@ -200,6 +200,8 @@ type FinishParams struct {
 type FinishResult struct {
 	Attempt  Attempt
 	Incident EventKind // empty: none
+	// Repeated says that the same had been recorded before.
+	Repeated bool
 }
 
 // FinishAttempt records what came of an attempt, under its claim token. It may come
@@ -210,16 +212,19 @@ type FinishResult struct {
 // After [ErrStoreUnavailable] it may or may not have been recorded; repeat the call
 // to find out.
 func (c *Client) FinishAttempt(ctx context.Context, p FinishParams) (FinishResult, error) {
-	a, err := c.Attempt(ctx, p.Owner, p.AttemptID)
+	before, err := c.Attempt(ctx, p.Owner, p.AttemptID)
 	if err != nil {
 		return FinishResult{}, err
 	}
-	r, err := c.finish(ctx, p, &a)
+	r, err := c.finish(ctx, p, &before)
 	if err != nil {
 		return FinishResult{}, err
 	}
-	a, err = c.Attempt(ctx, p.Owner, p.AttemptID)
-	return FinishResult{Attempt: a, Incident: r.Incident}, err
+	after, err := c.Attempt(ctx, p.Owner, p.AttemptID)
+	return FinishResult{
+		Attempt: after, Incident: r.Incident,
+		Repeated: before.State == after.State && before.Outcome == after.Outcome,
+	}, err
 }
 
 func (c *Client) finish(ctx context.Context, p FinishParams, a *Attempt) (AttemptFinishResult, error) {

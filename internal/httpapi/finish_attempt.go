@@ -72,6 +72,18 @@ func (a *api) finishAttempt(w http.ResponseWriter, r *http.Request) error {
 
 // writeFinished answers with the attempt, without the result that its worker has.
 func (a *api) writeFinished(w http.ResponseWriter, done *onejob.FinishResult) error {
+	if !done.Repeated {
+		a.observeFinished(done)
+	}
+	body, err := encode(attemptOf(&done.Attempt))
+	if err != nil {
+		return err
+	}
+	write(w, http.StatusOK, "application/json", body)
+	return nil
+}
+
+func (a *api) observeFinished(done *onejob.FinishResult) {
 	t := &done.Attempt
 	a.opts.Observer.AttemptEnded(t.Target, t.Outcome, max(0, t.FinishedAt.Sub(t.StartedAt)))
 	if t.State == onejob.AttemptDiscarded {
@@ -81,12 +93,6 @@ func (a *api) writeFinished(w http.ResponseWriter, done *onejob.FinishResult) er
 		a.log.Error("incident: the effect may have happened twice", "incident", done.Incident, "job_id", t.JobID, "attempt_id", t.ID)
 		a.opts.Observer.Incident(done.Incident)
 	}
-	body, err := encode(attemptOf(t))
-	if err != nil {
-		return err
-	}
-	write(w, http.StatusOK, "application/json", body)
-	return nil
 }
 
 // params translates what a worker says, or tells what contradicts itself.
