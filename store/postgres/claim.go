@@ -23,12 +23,17 @@ WITH RECURSIVE level AS (
 
 // Rows that another claimer holds are passed over. The CTE is materialised so
 // that the limit is applied once; as a subquery it is run again, and claims more.
-const sqlJobsDue = sqlLevels + `, c AS MATERIALIZED (
+const (
+	sqlJobsDue       = sqlLevels + sqlJobsDueHead + sqlJobsDueTail
+	sqlJobsDueWanted = sqlLevels + sqlJobsDueHead + sqlWanted + sqlJobsDueTail
+
+	sqlJobsDueHead = `, c AS MATERIALIZED (
     SELECT due.part, due.job_id
       FROM level l CROSS JOIN LATERAL (
            SELECT s.part, s.job_id FROM job_states s
             WHERE s.state = 'queued' AND s.priority = l.priority
-              AND s.run_after <= onejob_now() AND s.next_target = ANY($1::text[])
+              AND s.run_after <= onejob_now() AND s.next_target = ANY($1::text[])`
+	sqlJobsDueTail = `
             ORDER BY s.run_after
             LIMIT $2
               FOR UPDATE SKIP LOCKED
@@ -36,17 +41,31 @@ const sqlJobsDue = sqlLevels + `, c AS MATERIALIZED (
      LIMIT $2
 )
 SELECT part, job_id FROM c`
+)
+
+// What a pull worker may be given, beside its targets. Rows of others are walked
+// over, which a claimer who takes them all need not do.
+const sqlWanted = `
+              AND EXISTS (SELECT FROM jobs j WHERE j.part = s.part AND j.id = s.job_id
+                             AND $3::text IN ('', j.owner) AND ($4::text[] = '{}' OR j.kind = ANY ($4::text[])))`
 
 // NULL: nothing is to become due for these targets. What is due and was passed
 // over, because another claimer holds it, is that one's.
-const sqlNextDue = sqlLevels + `
+const (
+	sqlNextDue       = sqlNextDueHead + sqlNextDueTail
+	sqlNextDueWanted = sqlNextDueHead + sqlWanted + `
+          AND $2::integer IS NOT NULL` + sqlNextDueTail  // $2 is the limit of those that are due
+
+	sqlNextDueHead = sqlLevels + `
 SELECT min(next.run_after)
   FROM level l CROSS JOIN LATERAL (
        SELECT s.run_after FROM job_states s
         WHERE s.state = 'queued' AND s.priority = l.priority
-          AND s.run_after > onejob_now() AND s.next_target = ANY($1::text[])
+          AND s.run_after > onejob_now() AND s.next_target = ANY($1::text[])`
+	sqlNextDueTail = `
         ORDER BY s.run_after LIMIT 1
   ) next`
+)
 
 // AttemptClaim implements [onejob.Store].
 func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (onejob.AttemptClaimResult, error) {
@@ -63,17 +82,21 @@ func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (
 		if err != nil {
 			return err
 		}
-		return s.claim(ctx, t, due, p.StartParams, &r)
+		return s.claim(ctx, t, due, p, &r)
 	})
 	if err == nil || !ofRow(err) {
 		return r, onejob.Unavailable(err)
 	}
-	return r, s.claimSingly(ctx, due, p.StartParams, &r)
+	return r, s.claimSingly(ctx, due, p, &r)
 }
 
 func dueJobs(ctx context.Context, t *txn, p onejob.AttemptClaimParams) (due []onejob.JobRef, err error) {
 	b := t.batch()
-	b.Queue(sqlJobsDue, targetsOf(p.StartParams), p.Max).Query(func(rows pgx.Rows) error {
+	sql, args := sqlJobsDue, []any{targetsOf(p.StartParams), p.Max}
+	if wants(&p) {
+		sql, args = sqlJobsDueWanted, append(args, clean(p.Owner), texts(p.Kinds))
+	}
+	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 		return forEach(rows, func(row pgx.Row) error {
 			var part int16
 			var ref onejob.JobRef
@@ -86,12 +109,19 @@ func dueJobs(ctx context.Context, t *txn, p onejob.AttemptClaimParams) (due []on
 	return due, t.send(ctx, b)
 }
 
+// wants reports whether a claimer takes some owner's jobs only, or some kinds.
+func wants(p *onejob.AttemptClaimParams) bool { return p.Owner != "" || len(p.Kinds) > 0 }
+
 func targetsOf(p onejob.StartParams) []string { return slices.Sorted(maps.Keys(p.Targets)) }
 
 // nextDue queues the reading of when the next job is due, after all that this
 // transaction does.
-func nextDue(b *pgx.Batch, p onejob.StartParams, r *onejob.AttemptClaimResult) {
-	b.Queue(sqlNextDue, targetsOf(p)).QueryRow(func(row pgx.Row) error {
+func nextDue(b *pgx.Batch, p onejob.AttemptClaimParams, r *onejob.AttemptClaimResult) {
+	sql, args := sqlNextDue, []any{targetsOf(p.StartParams)}
+	if wants(&p) {
+		sql, args = sqlNextDueWanted, append(args, p.Max, clean(p.Owner), texts(p.Kinds))
+	}
+	b.Queue(sql, args...).QueryRow(func(row pgx.Row) error {
 		var at pgtype.Timestamptz
 		err := row.Scan(&at)
 		r.NextDue = timeOf(at)
@@ -101,7 +131,7 @@ func nextDue(b *pgx.Batch, p onejob.StartParams, r *onejob.AttemptClaimResult) {
 
 // claim starts the attempts that Decide asks for, writes down whatever else it
 // says, and commits.
-func (s *Store) claim(ctx context.Context, t *txn, due []onejob.JobRef, p onejob.StartParams, r *onejob.AttemptClaimResult) error {
+func (s *Store) claim(ctx context.Context, t *txn, due []onejob.JobRef, p onejob.AttemptClaimParams, r *onejob.AttemptClaimResult) error {
 	b := t.batch()
 	if len(due) == 0 {
 		nextDue(b, p, r)
@@ -121,7 +151,11 @@ func (s *Store) claim(ctx context.Context, t *txn, due []onejob.JobRef, p onejob
 		}
 		d := onejob.Decide(job, job.Attempts, nil, l.now, onejob.Ask{})
 		if _, callable := p.Targets[d.Target]; d.Verb == onejob.Start && callable {
-			starts = append(starts, newAttempt(job, d, p, l.now))
+			a := newAttempt(job, d, p.StartParams, l.now)
+			if p.Mark {
+				markAtOnce(&a, p.Targets[d.Target], l.now)
+			}
+			starts = append(starts, a)
 			continue
 		}
 		if e := restand(job, l.now); e != nil {
@@ -171,7 +205,7 @@ func setAside(b *pgx.Batch, refs []onejob.JobRef) {
 
 // claimSingly claims the jobs of a batch that one of them spoiled. That one is set
 // aside and told of in the log; the others do not wait for it.
-func (s *Store) claimSingly(ctx context.Context, due []onejob.JobRef, p onejob.StartParams, r *onejob.AttemptClaimResult) error {
+func (s *Store) claimSingly(ctx context.Context, due []onejob.JobRef, p onejob.AttemptClaimParams, r *onejob.AttemptClaimResult) error {
 	r.Claimed, r.Settled = nil, nil
 	for _, ref := range due {
 		err := s.inTx(ctx, sqlBegin, func(t *txn) error { return s.claim(ctx, t, []onejob.JobRef{ref}, p, r) })

@@ -12,6 +12,7 @@ import (
 const sqlAttemptExpired = `
 SELECT part, job_id, id FROM attempts
  WHERE state IN ('starting', 'running') AND lease_expires_at <= onejob_now()
+   AND outcome IS DISTINCT FROM 'accepted'
  ORDER BY lease_expires_at, id LIMIT $1`
 
 // AttemptExpired implements [onejob.Store].
@@ -29,6 +30,9 @@ func (s *Store) AttemptExpired(ctx context.Context, limit int) ([]onejob.Attempt
 	return refs, onejob.Unavailable(err)
 }
 
+// An attempt that its provider has accepted needs no worker: the end of its lease
+// ends nothing.
+//
 // The mark is committed before the wire, so what is found in starting was never
 // sent, and what was marked is in doubt. A missing row: the attempt was renewed,
 // finished or ended by another sweep since it was listed.
@@ -39,10 +43,14 @@ UPDATE attempts a
        next        = CASE a.state WHEN 'starting' THEN 'again' END,
        own_fault   = a.state = 'starting',
        finished_at = CASE a.state WHEN 'starting' THEN onejob_now() END,
-       evidence    = CASE a.state WHEN 'starting' THEN u.not_sent ELSE u.in_doubt END
-  FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[], $5::text[]) AS u (part, job_id, id, not_sent, in_doubt)
+       evidence    = CASE a.state WHEN 'starting' THEN u.not_sent ELSE u.in_doubt END,
+       probe_at    = CASE a.state WHEN 'running' THEN onejob_now() END,
+       ask_at      = CASE a.state WHEN 'running' THEN coalesce(a.ask_at, onejob_now() + u.ask_after * interval '1 microsecond') END
+  FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[])
+       AS u (part, job_id, id, not_sent, in_doubt, ask_after)
  WHERE a.part = u.part AND a.job_id = u.job_id AND a.id = u.id
    AND a.state IN ('starting', 'running') AND a.lease_expires_at <= onejob_now()
+   AND a.outcome IS DISTINCT FROM 'accepted'
 RETURNING ` + attemptColumns + withoutResult
 
 // AttemptExpire implements [onejob.Store].
@@ -77,7 +85,7 @@ func expireAll(ctx context.Context, t *txn, refs []onejob.AttemptRef, rows []int
 	}
 	var moved []onejob.Attempt
 	b = t.batch()
-	queueExpiry(b, attempts, &moved)
+	queueExpiry(b, l, attempts, &moved)
 	if err := t.send(ctx, b); err != nil {
 		return err
 	}
@@ -92,7 +100,7 @@ func expireAll(ctx context.Context, t *txn, refs []onejob.AttemptRef, rows []int
 	return nil
 }
 
-func queueExpiry(b *pgx.Batch, attempts []onejob.Attempt, moved *[]onejob.Attempt) {
+func queueExpiry(b *pgx.Batch, l *loaded, attempts []onejob.Attempt, moved *[]onejob.Attempt) {
 	evidence := func(a onejob.Attempt, format string) string {
 		a.Evidence.Error = fmt.Sprintf(format, a.Worker) // the rest of what was seen is kept
 		return toJSON(a.Evidence)
@@ -105,6 +113,9 @@ func queueExpiry(b *pgx.Batch, attempts []onejob.Attempt, moved *[]onejob.Attemp
 			return evidence(a, "the lease of worker %s ended before anything was sent")
 		}),
 		column(attempts, func(a onejob.Attempt) string { return evidence(a, "the lease of worker %s ended without word") }),
+		column(attempts, func(a onejob.Attempt) int64 {
+			return l.job(onejob.JobRef{Part: a.Part, ID: a.JobID}).Policy.AskAfter.Microseconds()
+		}),
 	).Query(func(rows pgx.Rows) error {
 		return forEach(rows, func(row pgx.Row) error {
 			a, err := scanAttempt(row)

@@ -68,6 +68,11 @@ type move struct {
 	from, fromRuled []onejob.AttemptState // the latter of one that was ruled
 	to              onejob.AttemptState   // empty: where it is
 
+	probe    bool          // an answer to a question: it holds no token, and moves what is accepted too
+	absence  bool          // a ruling that rests on it, which quarantine must let count
+	opens    bool          // to questions, which are then due at once
+	askAfter time.Duration // with opens: how long until a person is asked
+
 	outcome  onejob.Outcome
 	phase    onejob.Phase // empty: as it was
 	next     onejob.Next
@@ -92,6 +97,13 @@ func moveOf(p *onejob.AttemptFinishParams, l *loaded) (move, bool) {
 		evidence: present(toJSON(p.Evidence), true), failure: p.Failure,
 		providerID: p.ProviderID, cost: p.CostMicros, currency: p.Currency, usage: p.Usage,
 	}
+	job := l.job(jobOf(p.Ref))
+	if job != nil {
+		m.askAfter = job.Policy.AskAfter
+	}
+	if !mayHold(p.Owner, job) {
+		return m, false
+	}
 	if p.RetryAfter > 0 {
 		m.retryAt = l.now.Add(p.RetryAfter)
 	}
@@ -100,19 +112,23 @@ func moveOf(p *onejob.AttemptFinishParams, l *loaded) (move, bool) {
 	}
 	event, moves := p.Outcome.Event()
 	if !moves { // accepted: the doubt stays what it is, and the provider's id is kept
-		m.from = []onejob.AttemptState{onejob.AttemptRunning, onejob.AttemptUnknown}
+		m.from, m.opens = []onejob.AttemptState{onejob.AttemptRunning, onejob.AttemptUnknown}, true
 		return m, p.Outcome == onejob.OutcomeAccepted
 	}
 	m.from, m.fromRuled = onejob.SourcesOf(event)
 	m.to, _ = m.from[0].Next(event)
 	if m.to == onejob.AttemptUnknown { // more silence: still in doubt, with more to go by
-		m.from = append(m.from, onejob.AttemptUnknown)
+		m.from, m.opens = append(m.from, onejob.AttemptUnknown), true
 	}
-	if job := l.job(jobOf(p.Ref)); event == onejob.EventAnswered && (job == nil || !job.Purged()) {
+	if event == onejob.EventAnswered && (job == nil || !job.Purged()) {
 		m.result = p.Result
 	}
 	return m, true
 }
+
+// mayHold reports whether who may speak of an attempt of the job. An empty who may
+// of every job's.
+func mayHold(who string, job *onejob.Job) bool { return who == "" || (job != nil && job.Owner == who) }
 
 // Without a target_state the attempt stays where it is. One that stays keeps what
 // a failure said, and one that stays unknown its outcome too: there is only more
@@ -137,16 +153,23 @@ UPDATE attempts a
        provider_id      = coalesce(u.provider_id, a.provider_id),
        cost_micros      = CASE WHEN u.currency IS NULL THEN a.cost_micros ELSE u.cost_micros END,
        currency         = coalesce(u.currency, a.currency),
-       usage            = coalesce(u.usage, a.usage)
+       usage            = coalesce(u.usage, a.usage),
+       probe_at         = CASE WHEN u.opens AND (u.target_state IS NULL OR a.state <> u.target_state) THEN onejob_now() ELSE a.probe_at END,
+       ask_at           = CASE WHEN u.opens THEN coalesce(a.ask_at, onejob_now() + u.ask_after * interval '1 microsecond') ELSE a.ask_at END,
+       accepted_at      = CASE WHEN u.outcome = 'accepted' THEN coalesce(a.accepted_at, onejob_now()) ELSE a.accepted_at END
   FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
               $10::text[], $11::boolean[], $12::text[], $13::text[], $14::text[], $15::timestamptz[], $16::text[],
-              $17::bytea[], $18::text[], $19::boolean[], $20::text[], $21::bigint[], $22::text[], $23::text[], $24::boolean[])
+              $17::bytea[], $18::text[], $19::boolean[], $20::text[], $21::bigint[], $22::text[], $23::text[], $24::boolean[],
+              $25::boolean[], $26::boolean[], $27::boolean[], $28::bigint[])
        AS u (part, job_id, id, claim_token, sources, ruled_sources, target_state, outcome, phase,
              next, own_fault, error_code, error, evidence, retry_at, ruling,
-             result, result_type, result_lost, provider_id, cost_micros, currency, usage, by_ruling)
+             result, result_type, result_lost, provider_id, cost_micros, currency, usage, by_ruling,
+             by_probe, absence, opens, ask_after)
  WHERE a.part = u.part AND a.job_id = u.job_id AND a.id = u.id
-   AND (u.by_ruling OR a.claim_token = u.claim_token)
-   AND (a.state = ANY (u.sources::text[]) OR (a.ruling IS NOT NULL AND a.state = ANY (u.ruled_sources::text[])))
+   AND (u.by_ruling OR u.by_probe OR a.claim_token = u.claim_token)
+   AND (a.state = ANY (u.sources::text[]) OR (a.ruling IS NOT NULL AND a.state = ANY (u.ruled_sources::text[]))
+        OR (u.by_probe AND a.state = 'running' AND a.outcome = 'accepted'))
+   AND (NOT u.absence OR a.quarantine_until <= onejob_now())
 RETURNING ` + attemptColumns + withoutResult
 
 func queueMoves(b *pgx.Batch, moves []move, moved *[]onejob.Attempt) {
@@ -176,6 +199,10 @@ func queueMoves(b *pgx.Batch, moves []move, moved *[]onejob.Attempt) {
 		text(func(m move) pgtype.Text { return optional(m.currency) }),
 		text(func(m move) pgtype.Text { return present(string(m.usage), m.usage != nil) }),
 		column(moves, func(m move) bool { return m.ruled }),
+		column(moves, func(m move) bool { return m.probe }),
+		column(moves, func(m move) bool { return m.absence }),
+		column(moves, func(m move) bool { return m.opens }),
+		column(moves, func(m move) int64 { return m.askAfter.Microseconds() }),
 	).Query(func(rows pgx.Rows) error {
 		return forEach(rows, func(row pgx.Row) error {
 			a, err := scanAttempt(row)
@@ -214,12 +241,15 @@ func jsonColumn[T any](value *T) pgtype.Text {
 // finished answers a finish, from what its transaction left behind.
 func finished(l *loaded, p *onejob.AttemptFinishParams, settled *settled) onejob.AttemptFinishResult {
 	var r onejob.AttemptFinishResult
-	a := l.attempt(p.Ref)
-	if a == nil {
+	a, job := l.attempt(p.Ref), l.job(jobOf(p.Ref))
+	switch {
+	case !mayHold(p.Owner, job) || (a == nil && p.Owner != ""):
+		r.Err = onejob.ErrorOfNoAttempt(p.Ref.ID)
+		return r
+	case a == nil:
 		r.Err = claimLost(p.Ref)
 		return r
 	}
-	job := l.job(jobOf(p.Ref))
 	r.State, r.JobState = a.State, job.State
 	switch {
 	case p.Outcome == "":
@@ -229,8 +259,12 @@ func finished(l *loaded, p *onejob.AttemptFinishParams, settled *settled) onejob
 		r.Err = claimLost(p.Ref)
 		return r
 	}
-	// What moved, or a repeat, which answers as the first did.
-	r.Discarded = a.Discarded
+	return standsAt(job, a) // what moved, or a repeat, which answers as the first did
+}
+
+// standsAt is where an attempt and its job stand now.
+func standsAt(job *onejob.Job, a *onejob.Attempt) onejob.AttemptFinishResult {
+	r := onejob.AttemptFinishResult{State: a.State, JobState: job.State, Discarded: a.Discarded}
 	if a.State == onejob.AttemptDiscarded {
 		r.Incident = incidentOf(job, a)
 	}

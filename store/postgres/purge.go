@@ -106,6 +106,12 @@ func (t *txn) jobRefs(ctx context.Context, sql string, args ...any) (refs []onej
 	return refs, t.send(ctx, b)
 }
 
+// A probe of a purged job says what was asked and when, and no longer what was seen.
+const (
+	sqlProbesOf    = ` FROM unnest($1::smallint[], $2::text[]) AS u (part, job_id) JOIN attempts a ON a.part = u.part AND a.job_id = u.job_id`
+	sqlProbesEmpty = `UPDATE probes p SET evidence = '{}'` + sqlProbesOf + ` WHERE p.part = a.part AND p.attempt_id = a.id`
+)
+
 // keptEvidence is what stays of attempts' evidence: its figures.
 type keptEvidence struct {
 	refs []onejob.AttemptRef
@@ -151,6 +157,7 @@ func queueEmptying(b *pgx.Batch, refs []onejob.JobRef, kept keptEvidence) {
 	parts, ids := refColumns(refs)
 	b.Queue(sqlJobsEmpty, parts, ids)
 	b.Queue(sqlJobsPurged, parts, ids)
+	b.Queue(sqlProbesEmpty, parts, ids)
 	attempts := attemptRefs(kept.refs)
 	b.Queue(sqlAttemptsEmpty, attempts.parts, attempts.jobs, attempts.ids, kept.json)
 	writeEvents(b, column(refs, func(r onejob.JobRef) onejob.JobEvent {
@@ -169,6 +176,7 @@ SELECT s.part, s.job_id FROM jobs j JOIN job_states s ON s.part = j.part AND s.j
    FOR UPDATE OF s SKIP LOCKED`
 
 	sqlEventsDelete    = `DELETE FROM events e USING unnest($1::smallint[], $2::text[]) AS u (part, job_id) WHERE e.part = u.part AND e.job_id = u.job_id`
+	sqlProbesDelete    = `DELETE FROM probes p USING (SELECT a.part, a.id` + sqlProbesOf + `) a WHERE p.part = a.part AND p.attempt_id = a.id`
 	sqlAttemptsDelete  = `DELETE FROM attempts a USING unnest($1::smallint[], $2::text[]) AS u (part, job_id) WHERE a.part = u.part AND a.job_id = u.job_id`
 	sqlJobStatesDelete = `DELETE FROM job_states s USING unnest($1::smallint[], $2::text[]) AS u (part, job_id) WHERE s.part = u.part AND s.job_id = u.job_id`
 
@@ -188,7 +196,7 @@ func (s *Store) shrinkTombstones(ctx context.Context, p onejob.JobPurgeParams) (
 		shrunk = len(old)
 		parts, ids := refColumns(old)
 		b := t.batch()
-		for _, sql := range []string{sqlEventsDelete, sqlAttemptsDelete, sqlJobStatesDelete, sqlJobsShrink} {
+		for _, sql := range []string{sqlEventsDelete, sqlProbesDelete, sqlAttemptsDelete, sqlJobStatesDelete, sqlJobsShrink} {
 			b.Queue(sql, parts, ids)
 		}
 		return t.commit(ctx, b)

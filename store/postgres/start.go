@@ -122,6 +122,13 @@ func newAttempt(job *onejob.Job, d onejob.Decision, p onejob.StartParams, now ti
 	return a
 }
 
+// markAtOnce marks an attempt for a worker out of our sight, who may begin for as
+// long as it holds the lease.
+func markAtOnce(a *onejob.Attempt, pins onejob.TargetPins, now time.Time) {
+	a.State, a.MarkedAt, a.SendBy = onejob.AttemptRunning, now, a.LeaseExpiresAt
+	a.QuarantineUntil = micros(onejob.QuarantineEnd(a.SendBy, 0, pins.MaxExecution))
+}
+
 // Zero rows: the job is not as Decide saw it, ended, or is to be cancelled.
 const sqlJobStart = `
 UPDATE job_states s
@@ -137,16 +144,16 @@ UPDATE job_states s
 const sqlAttemptStart = `
 INSERT INTO attempts (part, job_id, number, id, lane, lanes, target, target_digest, state, claim_token, worker,
                       lease_expires_at, job_version, provider_key, request_key_hash, request_fingerprint,
-                      certificate_id, waiver_id, phase, started_at)
-SELECT u.part, u.job_id, u.number, u.id, u.lane, u.lanes, u.target, u.target_digest, 'starting', u.claim_token, u.worker,
+                      certificate_id, waiver_id, phase, started_at, marked_at, send_by, quarantine_until)
+SELECT u.part, u.job_id, u.number, u.id, u.lane, u.lanes, u.target, u.target_digest, u.state, u.claim_token, u.worker,
        u.lease_expires_at, u.job_version, u.provider_key, u.request_key_hash, u.request_fingerprint,
-       u.certificate_id, u.waiver_id, 'not_sent', u.started_at
+       u.certificate_id, u.waiver_id, 'not_sent', u.started_at, u.marked_at, u.send_by, u.quarantine_until
   FROM unnest($1::smallint[], $2::text[], $3::integer[], $4::text[], $5::smallint[], $6::smallint[], $7::text[], $8::text[],
               $9::text[], $10::text[], $11::timestamptz[], $12::bigint[], $13::text[], $14::bytea[], $15::bytea[],
-              $16::text[], $17::text[], $18::timestamptz[])
+              $16::text[], $17::text[], $18::timestamptz[], $19::text[], $20::timestamptz[], $21::timestamptz[], $22::timestamptz[])
        AS u (part, job_id, number, id, lane, lanes, target, target_digest, claim_token, worker,
              lease_expires_at, job_version, provider_key, request_key_hash, request_fingerprint,
-             certificate_id, waiver_id, started_at)
+             certificate_id, waiver_id, started_at, state, marked_at, send_by, quarantine_until)
 ON CONFLICT (part, job_id, lane) WHERE state IN ('starting', 'running', 'unknown') DO NOTHING`
 
 // start writes attempts and counts them on their jobs, at most one of a job. If
@@ -207,6 +214,10 @@ func startColumns(l *loaded, starts []onejob.Attempt) []any {
 		column(starts, func(a onejob.Attempt) pgtype.Text { return optional(a.CertificateID) }),
 		column(starts, func(a onejob.Attempt) pgtype.Text { return optional(a.WaiverID) }),
 		column(starts, func(a onejob.Attempt) pgtype.Timestamptz { return stamp(a.StartedAt) }),
+		text(func(a onejob.Attempt) string { return string(a.State) }),
+		column(starts, func(a onejob.Attempt) pgtype.Timestamptz { return stamp(a.MarkedAt) }),
+		column(starts, func(a onejob.Attempt) pgtype.Timestamptz { return stamp(a.SendBy) }),
+		column(starts, func(a onejob.Attempt) pgtype.Timestamptz { return stamp(a.QuarantineUntil) }),
 	}
 }
 

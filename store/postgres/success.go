@@ -86,7 +86,7 @@ func (s *Store) succeed(ctx context.Context, params []onejob.AttemptFinishParams
 
 // isPlainSuccess reports whether p says nothing but what a success needs to say.
 func isPlainSuccess(p *onejob.AttemptFinishParams) bool {
-	return p.Outcome == onejob.OutcomeSucceeded && p.Failure == nil && p.Next == "" && !p.OwnFault && p.RetryAfter <= 0 &&
+	return p.Outcome == onejob.OutcomeSucceeded && p.Owner == "" && p.Failure == nil && p.Next == "" && !p.OwnFault && p.RetryAfter <= 0 &&
 		(p.Result == nil || !p.Result.Lost)
 }
 

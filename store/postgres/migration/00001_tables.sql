@@ -117,6 +117,11 @@ CREATE TABLE attempts (
     started_at          timestamptz NOT NULL,
     marked_at           timestamptz,
     finished_at         timestamptz,
+    probe_at            timestamptz,          -- when the next question is due, while it is open to them
+    probes_made         integer     NOT NULL DEFAULT 0,
+    ask_at              timestamptz,          -- when a person is to be asked about it
+    asked_at            timestamptz,
+    accepted_at         timestamptz,
     PRIMARY KEY (part, job_id, number),
     CONSTRAINT attempts_id UNIQUE (part, id),
     -- A job's lanes cannot be exceeded by an attempt that says otherwise.
@@ -141,6 +146,11 @@ CREATE UNIQUE INDEX attempts_one_per_request ON attempts (part, job_id, request_
 -- Live states only: history does not slow them.
 CREATE INDEX attempts_leases ON attempts (lease_expires_at) WHERE state IN ('starting', 'running');
 CREATE INDEX attempts_unknown ON attempts (started_at DESC, id DESC) WHERE state = 'unknown';
+-- What may be asked about, and when.
+CREATE INDEX attempts_to_probe ON attempts (probe_at)
+    WHERE state = 'unknown' OR (state = 'running' AND outcome = 'accepted');
+CREATE INDEX attempts_to_ask ON attempts (ask_at)
+    WHERE (state = 'unknown' OR (state = 'running' AND outcome = 'accepted')) AND asked_at IS NULL;
 CREATE INDEX job_states_due ON job_states (priority DESC, run_after) WHERE state = 'queued';
 CREATE INDEX job_states_deadline ON job_states (deadline, part, job_id) WHERE state = 'queued' AND deadline IS NOT NULL;
 CREATE INDEX job_states_blocked ON job_states (part, job_id) WHERE state = 'blocked';
@@ -169,6 +179,22 @@ CREATE TABLE events (
 );
 CREATE INDEX events_open_incidents ON events (part, job_id)
     WHERE kind IN ('duplicate_effect', 'effect_after_close') AND closed_at IS NULL;
+
+-- Each question to a provider about an attempt, and its answer.
+CREATE TABLE probes (
+    part       smallint    NOT NULL,
+    job_id     text COLLATE "C" NOT NULL,
+    attempt_id text COLLATE "C" NOT NULL,
+    number     integer     NOT NULL CHECK (number >= 1),
+    method     text        NOT NULL CHECK (method IN ('callback', 'lookup', 'search', 'replay')),
+    at         timestamptz NOT NULL,
+    outcome    text        CHECK (outcome IN ('not_executed', 'refused', 'executed_failed', 'contract_violation', 'succeeded', 'accepted', 'unknown', 'result_lost', 'cancelled')),
+    detail     text        NOT NULL,
+    evidence   text        NOT NULL, -- JSON
+    next_at    timestamptz,
+    PRIMARY KEY (part, attempt_id, number),
+    FOREIGN KEY (part, attempt_id) REFERENCES attempts (part, id)
+);
 
 CREATE TABLE api_keys (
     id         text        PRIMARY KEY,
