@@ -2,6 +2,7 @@ package onejob
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -18,7 +19,7 @@ const storeWithin = 10 * time.Second
 // shortest timeout of the kinds, which bounds the whole work. Without due jobs it
 // returns none.
 //
-// When ctx has ended by the time the claim is committed, what was claimed is
+// When ctx is cancelled before the claim is committed, what was claimed is
 // released: nobody was told of it. After [ErrStoreUnavailable] attempts may have
 // been claimed that nobody holds; they become unknown when their lease ends.
 func (c *Client) ClaimAttempts(ctx context.Context, p AttemptClaimParams) ([]Claimed, error) {
@@ -81,7 +82,7 @@ func (c *Client) claim(ctx context.Context, p AttemptClaimParams) (claimed []Cla
 	for i := range r.Claimed {
 		c.opts.Signals.JobChanged(r.Claimed[i].Job.ID)
 	}
-	if ctx.Err() != nil {
+	if errors.Is(ctx.Err(), context.Canceled) { // past a deadline the caller is still there
 		c.releaseAll(bounded, r.Claimed)
 		return nil, time.Time{}, nil
 	}
