@@ -19,8 +19,9 @@ race: ## the same under the race detector, short
 e2e: ## real processes: kill -9, two nodes, both stores
 	cd internal/e2e && go test -count=1 -timeout 20m ./...
 
-bench: ## jobs/s, p50/p99 and CPU a job, on SQLite and PostgreSQL
-	go test -run '^$$' -bench . -benchtime 3s ./internal/bench
+bench: ## jobs/s, p50/p99 and CPU a job on both stores, POST beside an echo server, and a minute of overload
+	go test -run "^$$" -bench . -benchtime 3s ./internal/bench
+	go run ./internal/load -for 1m
 
 mutate: ## break the guards one by one; a named test must notice each
 	go run ./internal/mutate

@@ -6,6 +6,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -91,4 +94,31 @@ func TestBalancerPassesEachEventOnByItself(t *testing.T) {
 			}
 		})
 	}
+}
+
+var fenced = regexp.MustCompile("(?s)```(nginx|haproxy)\n(.*?)```")
+
+func TestBalancerLinesInTheDocumentsAreThoseThatAreShipped(t *testing.T) {
+	document := readFile(t, "docs", "identity.md")
+	shipped := map[string]string{"nginx": readFile(t, "deploy", "nginx.conf"), "haproxy": readFile(t, "deploy", "haproxy.cfg")}
+	blocks := fenced.FindAllStringSubmatch(document, -1)
+	if len(blocks) < 4 {
+		t.Errorf("identity.md shows %d pieces of configuration; want the two promises for both programs", len(blocks))
+	}
+	for _, block := range blocks {
+		for line := range strings.Lines(block[2]) {
+			if !strings.Contains(shipped[block[1]], strings.TrimSpace(line)) {
+				t.Errorf("identity.md shows %q, which the configuration of %s does not have", strings.TrimSpace(line), block[1])
+			}
+		}
+	}
+}
+
+func readFile(t *testing.T, path ...string) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(append([]string{"..", ".."}, path...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
 }

@@ -75,12 +75,8 @@ func (p balancerProgram) start(t *testing.T, first, second string, changes ...ch
 	if binary == "" {
 		t.Skipf("%s is not installed", p.name)
 	}
-	raw, err := os.ReadFile(filepath.Join("..", "..", "deploy", p.config))
-	if err != nil {
-		t.Fatal(err)
-	}
 	f := &front{program: p, addr: freeAddr(t)}
-	config := string(raw)
+	config := readFile(t, "deploy", p.config)
 	for _, c := range append([]change{{p.listen, f.addr}, {"10.0.0.11:4545", first}, {"10.0.0.12:4545", second}}, changes...) {
 		if strings.Count(config, c.from) != 1 {
 			t.Fatalf("%s has %d times %q; want 1", p.config, strings.Count(config, c.from), c.from)

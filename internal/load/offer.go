@@ -96,7 +96,7 @@ func (o *offered) watchMemory(ctx context.Context, s *site) {
 	}
 }
 
-func (o *offered) print(w io.Writer, s *site, p plan, lost int) {
+func (o *offered) print(w io.Writer, s *site, p plan, lost int64) {
 	seconds := p.length.Seconds()
 	slices.Sort(o.took)
 	line := func(name, format string, args ...any) {
@@ -116,8 +116,21 @@ func (o *offered) print(w io.Writer, s *site, p plan, lost int) {
 	if steady := o.memory[len(o.memory)/6:]; len(steady) > 0 { // the first sixth warms up
 		low, high := slices.Min(steady), slices.Max(steady)
 		middle := (low + high) / 2
-		line("memory", "%.1f to %.1f MiB (±%.1f %%)", low, high, 100*(high-low)/2/middle)
+		line("memory", "%.1f to %.1f MiB (±%.1f %%); median of each third %s", low, high, 100*(high-low)/2/middle, thirds(steady))
 	}
 	line("lost", "%d of %d acknowledged", lost, len(o.accepted))
 	line("executed at provider", "%d, %d of them twice", s.provider.TotalExecutions(), len(s.provider.Duplicates()))
+}
+
+// thirds shows whether something grows: a garbage collector's ups and downs do not
+// move the medians.
+func thirds(values []float64) string {
+	var medians []string
+	for i := range 3 {
+		third := slices.Sorted(slices.Values(values[i*len(values)/3 : (i+1)*len(values)/3]))
+		if len(third) > 0 {
+			medians = append(medians, fmt.Sprintf("%.1f", third[len(third)/2]))
+		}
+	}
+	return strings.Join(medians, ", ")
 }

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -149,19 +151,44 @@ func (s *site) memory() float64 {
 	return 0
 }
 
-// audit sends every accepted order again and counts those that are gone.
-func (s *site) audit(ctx context.Context, o *offered) (lost int, err error) {
-	for order, id := range o.accepted {
-		status, again, err := s.send(ctx, order, o.pad)
-		for err == nil && status == http.StatusTooManyRequests && ctx.Err() == nil {
-			status, again, err = s.send(ctx, order, o.pad)
-		}
-		if err != nil {
-			return lost, err
-		}
-		if again != id {
-			lost++
+// audit sends every accepted order again, sixteen at a time, and counts those that
+// are gone.
+func (s *site) audit(ctx context.Context, o *offered) (lost int64, err error) {
+	orders := make(chan string)
+	var gone atomic.Int64
+	var failed atomic.Pointer[error]
+	var askers sync.WaitGroup
+	for range 16 {
+		askers.Go(func() {
+			for order := range orders {
+				again, err := s.again(ctx, order, o.pad)
+				switch {
+				case err != nil:
+					failed.Store(&err)
+				case again != o.accepted[order]:
+					gone.Add(1)
+				}
+			}
+		})
+	}
+	for order := range o.accepted {
+		orders <- order
+	}
+	close(orders)
+	askers.Wait()
+	if e := failed.Load(); e != nil {
+		err = *e
+	}
+	return gone.Load(), err
+}
+
+// again sends an order until it is answered with a job.
+func (s *site) again(ctx context.Context, order, pad string) (id string, err error) {
+	for ctx.Err() == nil {
+		status, id, err := s.send(ctx, order, pad)
+		if err != nil || status != http.StatusTooManyRequests {
+			return id, err
 		}
 	}
-	return lost, nil
+	return "", ctx.Err()
 }

@@ -6,12 +6,16 @@ var mutations = []mutation{
 	{
 		name:  "slot taken twice, SQLite",
 		edits: []edit{{"store/sqlite/slot.go", "AND completed_by IS NULL ", ""}},
-		tests: []string{"./store/sqlite"},
+		tests: []string{"-run", "TestStore", "./store/sqlite"},
 	},
 	{
-		name:  "slot taken twice, PostgreSQL",
-		edits: []edit{{"store/postgres/slot.go", "AND s.completed_by IS NULL ", ""}},
-		tests: []string{"./store/postgres"},
+		name: "slot taken twice, PostgreSQL",
+		edits: []edit{
+			{"store/postgres/slot.go", "AND s.completed_by IS NULL ", ""},
+			{"store/postgres/success.go", "AND s.completed_by IS NULL AND s.state NOT IN ('failed', 'cancelled')\n), swapped", "AND s.state NOT IN ('failed', 'cancelled')\n), swapped"},
+			{"store/postgres/success.go", "AND s.completed_by IS NULL AND s.state NOT IN ('failed', 'cancelled')\nRETURNING", "AND s.state NOT IN ('failed', 'cancelled')\nRETURNING"},
+		},
+		tests: []string{"-run", "TestStore/(LateSuccess|Race|AttemptFinish)", "./store/postgres"},
 	},
 	{
 		name:  "no key constraint, SQLite",
@@ -26,7 +30,7 @@ var mutations = []mutation{
 	{
 		name:  "no in-doubt index, PostgreSQL",
 		edits: []edit{{"store/postgres/migration/00001_tables.sql", "CREATE UNIQUE INDEX attempts_in_doubt", "CREATE INDEX attempts_in_doubt"}},
-		tests: []string{"./store/postgres"},
+		tests: []string{"-run", "TestStore/(Database|AttemptStart|AttemptClaim)", "./store/postgres"},
 	},
 	{
 		name:  "blind sweep, SQLite",
@@ -36,7 +40,7 @@ var mutations = []mutation{
 	{
 		name:  "blind sweep, PostgreSQL",
 		edits: []edit{{"store/postgres/expire.go", "AND a.state IN ('starting', 'running') AND a.lease_expires_at <= onejob_now()", ""}},
-		tests: []string{"./store/postgres"},
+		tests: []string{"-run", "TestStore/AttemptExpire", "./store/postgres"},
 	},
 	{
 		name:  "timeout as failed",

@@ -22,7 +22,7 @@ WITH fit AS MATERIALIZED (
       JOIN attempts a ON a.part = u.part AND a.job_id = u.job_id AND a.id = u.id
       JOIN job_states s ON s.part = u.part AND s.job_id = u.job_id
      WHERE a.claim_token = u.claim_token AND a.state = ANY ($13::text[])
-       AND s.completed_by IS NULL AND s.state IN ('queued', 'running', 'blocked')
+       AND s.completed_by IS NULL AND s.state NOT IN ('failed', 'cancelled')
 ), swapped AS (
     UPDATE attempts a
        SET state = 'succeeded', outcome = 'succeeded', finished_at = onejob_now(),
@@ -44,7 +44,7 @@ UPDATE job_states s
        blocked = NULL, blocked_reason = NULL, error_code = NULL, error = NULL
   FROM swapped w
  WHERE s.part = w.part AND s.job_id = w.job_id
-   AND s.completed_by IS NULL AND s.state IN ('queued', 'running', 'blocked')
+   AND s.completed_by IS NULL AND s.state NOT IN ('failed', 'cancelled')
 RETURNING s.completed_by`
 
 // succeed finishes plain successes in one round trip, and returns the rows that

@@ -13,7 +13,7 @@ func (x *tx) takeSlot(ref onejob.AttemptRef) (won bool, err error) {
 	n, err := x.exec(`
 		UPDATE job_states SET state = 'succeeded', completed_by = ?, finished_at = ?, version = version + 1, revision = revision + 1,
 			blocked = NULL, blocked_reason = NULL, next_target = ''
-		WHERE part = ? AND job_id = ? AND completed_by IS NULL AND `+open,
+		WHERE part = ? AND job_id = ? AND completed_by IS NULL AND state NOT IN ('failed', 'cancelled')`,
 		ref.ID, x.now, int(ref.Part), ref.JobID)
 	return n == 1, err
 }
