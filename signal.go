@@ -10,6 +10,7 @@ type Signals struct {
 	mu      sync.Mutex
 	waiting map[string]map[chan struct{}]struct{}
 	work    chan struct{}
+	pulling map[chan struct{}]struct{} // of workers that wait for something to claim
 }
 
 // JobChanged wakes whoever waits for the job.
@@ -46,8 +47,33 @@ func (s *Signals) forget(id string, ch chan struct{}) {
 	}
 }
 
-// WorkReady says that an attempt may be due.
-func (s *Signals) WorkReady() { ring(s.workChannel()) }
+// WorkReady says that an attempt may be due. It wakes the engine and every worker
+// that waits.
+func (s *Signals) WorkReady() {
+	ring(s.workChannel())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for ch := range s.pulling {
+		ring(ch)
+	}
+}
+
+// watchWork returns a channel that receives after each [Signals.WorkReady], those
+// in quick succession merged into one. stop must be called once.
+func (s *Signals) watchWork() (ready <-chan struct{}, stop func()) {
+	ch := make(chan struct{}, 1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pulling == nil {
+		s.pulling = map[chan struct{}]struct{}{}
+	}
+	s.pulling[ch] = struct{}{}
+	return ch, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.pulling, ch)
+	}
+}
 
 // Work returns the channel that receives after [Signals.WorkReady]. It has one
 // receiver: the engine.

@@ -175,8 +175,8 @@ func (x *examination) checkTargets(ctx context.Context) {
 	for name := range x.cfg.File.Targets {
 		t := x.cfg.File.Targets[name]
 		u, err := url.Parse(t.URL())
-		if err != nil {
-			continue // the configuration has been checked
+		if err != nil || u.Host == "" {
+			continue // the configuration has been checked; workers come by themselves
 		}
 		ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 		if _, err := net.DefaultResolver.LookupHost(ctx, u.Hostname()); err != nil {

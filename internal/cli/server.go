@@ -101,6 +101,7 @@ func (s *server) wire(env Env, secret onejob.Secret) error {
 		Client: client, Keys: apikey.NewAuthenticator(s.keys, apikey.Options{NowFunc: env.NowFunc}),
 		MaxBodyBytes: int(s.cfg.Limits.MaxBodyBytes), MaxRequests: s.cfg.Limits.MaxRequests,
 		Callbacks: callbacksOf(targets), Secret: secret,
+		Pulled:  pulled(targets),
 		Metrics: metrics.Handler(), Observer: metrics, DrainingFunc: s.draining.Load,
 		OwnerRate: s.cfg.Limits.PerOwner.Rate, KeepPayloads: time.Duration(s.cfg.Retention.Jobs), KeepKeys: time.Duration(s.cfg.Retention.Keys),
 		Logger: s.log, NowFunc: env.NowFunc,
@@ -122,6 +123,17 @@ func callbacksOf(targets []onejob.Target) map[string]httpapi.CallbackReader {
 		}
 	}
 	return readers
+}
+
+// pulled are the targets whose attempts workers take.
+func pulled(targets []onejob.Target) map[string]onejob.TargetPins {
+	pins := map[string]onejob.TargetPins{}
+	for _, t := range targets {
+		if t.Pulled {
+			pins[t.Name] = onejob.TargetPins{Digest: t.Digest, MaxExecution: t.MaxExecution}
+		}
+	}
+	return pins
 }
 
 // queued counts the jobs that wait to be tried.

@@ -31,6 +31,12 @@ func (c *Config) Targets(secret onejob.Secret) ([]onejob.Target, error) {
 	targets := make([]onejob.Target, 0, len(c.File.Targets))
 	for _, name := range sortedKeys(c.File.Targets) {
 		t := c.File.Targets[name]
+		if t.Worker != nil {
+			targets = append(targets, onejob.Target{
+				Name: name, Pulled: true, Digest: wire.Digest("worker", t.maxExecution()), MaxExecution: t.maxExecution(),
+			})
+			continue
+		}
 		provider, err := t.provider(c.callbackURL(name, secret))
 		if err != nil {
 			return nil, fmt.Errorf("targets.%s: %w", name, err)
@@ -102,11 +108,13 @@ func (t *Target) maxExecution() time.Duration {
 		return time.Duration(t.OpenAI.MaxExecution)
 	case t.Anthropic != nil:
 		return time.Duration(t.Anthropic.MaxExecution)
+	case t.Worker != nil:
+		return time.Duration(t.Worker.MaxExecution)
 	}
 	return 0
 }
 
-// URL returns where the target's requests go.
+// URL returns where the target's requests go. Empty: workers come for them.
 func (t *Target) URL() string {
 	switch {
 	case t.HTTP != nil:

@@ -50,6 +50,11 @@ func (c *Config) warnOfKind(name string, k *Kind) {
 	if len(k.Targets) > 1 && k.Failover.Mode == onejob.FailoverCertified {
 		c.warn("kinds.%s: failover is certified and this version issues no certificates, so a job stays at its first target; say {declared: \"<why>\"} or never", name)
 	}
+	for _, target := range k.Targets {
+		if t := c.File.Targets[target]; t.Worker != nil && k.Race.After > 0 {
+			c.warn("kinds.%s: workers pull %s, so no race starts beside its attempts, and none there", name, target)
+		}
+	}
 }
 
 const minSecretBytes = 16
@@ -110,6 +115,7 @@ func (k *Kind) check(d *decoder, path string, targets []string) {
 	} else if k.SendWithin > k.Timeout {
 		d.fault(path+".send_within", fmt.Sprintf("it is longer than timeout (%s)", k.Timeout))
 	}
+	k.checkRace(d, path+".race")
 	if d.places[path+".backoff.max"] == nil {
 		k.Backoff.Max = max(k.Backoff.Max, k.Backoff.Initial)
 	}
@@ -119,6 +125,32 @@ func (k *Kind) check(d *decoder, path string, targets []string) {
 	if _, err := k.policy().WithDefaults(); err != nil {
 		d.faultsOf(err, path)
 	}
+}
+
+// checkRace finds races that could never start.
+func (k *Kind) checkRace(d *decoder, path string) {
+	r := &k.Race
+	if d.places[path] == nil || d.faulty(path) {
+		return
+	}
+	switch {
+	case k.Effect != onejob.EffectNone:
+		d.fault(path, "only effect none may be raced: both lanes do the work")
+	case len(k.Targets) < r.Lanes:
+		d.fault(path, fmt.Sprintf("%d lanes need %d targets", r.Lanes, r.Lanes))
+	case k.Failover.Mode == onejob.FailoverNever:
+		d.fault(path, "failover is never, which keeps a job at its first target")
+	case r.After >= k.Timeout:
+		d.fault(path+".after", fmt.Sprintf("it is not less than timeout (%s)", k.Timeout))
+	}
+}
+
+// lanes is how many attempts may be in doubt at once.
+func (k *Kind) lanes() int {
+	if k.Race.After == 0 {
+		return 1
+	}
+	return k.Race.Lanes
 }
 
 // faultsOf notes what another package finds wrong with what is at path, each of
@@ -145,7 +177,7 @@ func (d *decoder) faultsOf(err error, path string) {
 // policy returns what the kind says, in the domain's terms.
 func (k *Kind) policy() onejob.Policy {
 	return onejob.Policy{
-		Effect: k.Effect, Targets: slices.Clone(k.Targets), Lanes: 1,
+		Effect: k.Effect, Targets: slices.Clone(k.Targets), Lanes: k.lanes(), RaceAfter: time.Duration(k.Race.After),
 		Timeout: time.Duration(k.Timeout), Linger: time.Duration(k.Linger), SendWithin: time.Duration(k.SendWithin),
 		MaxAttempts: k.MaxAttempts, PerTarget: k.PerTarget,
 		Backoff:  onejob.Backoff{Initial: time.Duration(k.Backoff.Initial), Max: time.Duration(k.Backoff.Max)},
@@ -164,7 +196,7 @@ func (t *Target) check(d *decoder, path, publicURL string) {
 	case t.Anthropic != nil:
 		checkURL(d, path+".base_url", t.Anthropic.BaseURL)
 	}
-	if t.variant() == nil || d.faulty(path) {
+	if t.variant() == nil || t.Worker != nil || d.faulty(path) {
 		return
 	}
 	provider, err := t.provider(nil)

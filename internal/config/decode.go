@@ -134,6 +134,9 @@ func (d *decoder) decodeStruct(n ast.Node, path string, v reflect.Value) {
 			d.fault(path, fmt.Sprintf("%s is required%s", f.key, required(f)))
 			continue
 		}
+		if value == nil && f.optional {
+			continue
+		}
 		d.decode(value, join(path, f.key), v.Field(f.index), f)
 	}
 }

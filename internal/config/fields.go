@@ -12,6 +12,7 @@ type field struct {
 	index    int
 	required bool
 	later    bool // refused by name
+	optional bool // a mapping that may be left out whole, its required keys with it
 	named    bool // the keys of the map are names
 	fallback string
 	enum     []string
@@ -25,7 +26,8 @@ func fieldsOf(t reflect.Type) []field {
 	for i := range t.NumField() {
 		tag := t.Field(i).Tag
 		f := field{
-			key: tag.Get("yaml"), index: i, doc: tag.Get("doc"),
+			optional: tag.Get("optional") == "true",
+			key:      tag.Get("yaml"), index: i, doc: tag.Get("doc"),
 			required: tag.Get("required") == "true", named: tag.Get("keys") == "names",
 			later:    t.Field(i).Type == reflect.TypeFor[later](),
 			fallback: tag.Get("default"), min: tag.Get("min"), max: tag.Get("max"),

@@ -69,8 +69,8 @@ type Kind struct {
 	Deadline    Duration `yaml:"deadline" min:"1ms" doc:"After this age of the job no new attempt starts. Absent: none."`
 	Failover    Failover `yaml:"failover" doc:"What lets the next target take over: certified (the default), never, or declared with the reason why the targets are equal."`
 	Unknown     Unknown  `yaml:"unknown" doc:"What happens to an attempt whose outcome is not known."`
+	Race        Race     `yaml:"race" optional:"true" doc:"Several targets at once, for effect none only. Absent: no race."`
 
-	Race     later `yaml:"race"`
 	Contract later `yaml:"contract"`
 }
 
@@ -78,6 +78,12 @@ type Kind struct {
 type Backoff struct {
 	Initial Duration `yaml:"initial" default:"1s" min:"1ms" max:"24h" doc:"The first pause, at most."`
 	Max     Duration `yaml:"max" default:"60s" min:"1ms" max:"24h" doc:"The longest pause."`
+}
+
+// Race says when another target starts beside one that has not answered.
+type Race struct {
+	After Duration `yaml:"after" required:"true" min:"1ms" max:"24h" doc:"How long a lane may stay silent before the next starts. Less than timeout."`
+	Lanes int      `yaml:"lanes" default:"2" min:"2" max:"16" doc:"How many attempts may be in doubt at once, each at a target of its own."`
 }
 
 // Unknown says what happens to an attempt whose outcome is not known.

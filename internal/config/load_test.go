@@ -184,12 +184,57 @@ func TestEveryFaultNamesItsPlaceAndWhatWouldBeRight(t *testing.T) {
 	}
 }
 
+func TestARaceThatCouldNeverStartIsRefused(t *testing.T) {
+	t.Parallel()
+
+	const targets = "targets:\n  a: {provider: http, request: {url: 'http://x'}}\n  b: {provider: worker, max_execution: 1m}\n"
+	tests := []struct{ name, kind, want string }{
+		{"Effect", "{effect: external, targets: [a, b], race: {after: 1s}}", "kinds.k.race: only effect none may be raced"},
+		{"Lanes", "{effect: none, targets: [a, b], race: {after: 1s, lanes: 3}}", "kinds.k.race: 3 lanes need 3 targets"},
+		{"OneTarget", "{effect: none, targets: [a], race: {after: 1s}}", "kinds.k.race: 2 lanes need 2 targets"},
+		{"Never", "{effect: none, targets: [a, b], failover: never, race: {after: 1s}}", "kinds.k.race: failover is never"},
+		{"Late", "{effect: none, targets: [a, b], timeout: 5s, race: {after: 5s}}", "kinds.k.race.after: it is not less than timeout (5s)"},
+		{"NoAfter", "{effect: none, targets: [a, b], race: {lanes: 2}}", "kinds.k.race: after is required"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			_, err := load(targets+"kinds:\n  k: "+tt.kind+"\n", nil)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v\nwant %s", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestARaceAndAWorkersTargetReachThePolicyAndTheEngine(t *testing.T) {
+	t.Parallel()
+
+	c, err := load("targets:\n  a: {provider: http, request: {url: 'http://x'}}\n  b: {provider: worker, max_execution: 1m}\n"+
+		"kinds:\n  k: {effect: none, targets: [a, b], failover: {declared: same}, race: {after: 3s}}\n  plain: {effect: none, targets: [a]}\n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := c.Kinds()["k"].Policy; p.Lanes != 2 || p.RaceAfter != 3*time.Second {
+		t.Errorf("lanes %d after %s; want 2 after 3s", p.Lanes, p.RaceAfter)
+	}
+	if p := c.Kinds()["plain"].Policy; p.Lanes != 1 || p.RaceAfter != 0 {
+		t.Errorf("without a race: lanes %d after %s; want 1 after 0s", p.Lanes, p.RaceAfter)
+	}
+	targets, err := c.Targets()
+	if err != nil || len(targets) != 2 {
+		t.Fatalf("targets %v, %v", targets, err)
+	}
+	if b := targets[1]; !b.Pulled || b.Provider != nil || b.MaxExecution != time.Minute || b.Digest == "" {
+		t.Errorf("target b is %+v; want one that workers pull", b)
+	}
+}
+
 func TestKeysOfFeaturesToComeAreRefusedByName(t *testing.T) {
 	t.Parallel()
 
 	tests := []struct{ text, at, what string }{
-		{"targets: {gpu: {provider: worker}}\n", "1:27: targets.gpu.provider", "provider: worker"},
-		{minimal + "  k: {effect: none, targets: [acme], race: {after: 1s}}\n", "6:38: kinds.k", "race"},
 		{minimal + "  k: {effect: none, targets: [acme], contract: c.yaml}\n", "6:38: kinds.k", "contract"},
 		{minimal + "  k: {effect: none, targets: [acme], unknown: {assume: failed}}\n", "6:48: kinds.k.unknown", "assume"},
 		{"webhooks: {endpoints: []}\n", "1:1", "webhooks"},

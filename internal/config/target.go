@@ -11,6 +11,7 @@ type Target struct {
 	HTTP      *HTTPTarget
 	OpenAI    *OpenAITarget
 	Anthropic *AnthropicTarget
+	Worker    *WorkerTarget
 }
 
 // HTTPTarget is any HTTP endpoint.
@@ -80,6 +81,12 @@ type AnthropicTarget struct {
 	Outcomes         []OutcomeRule `yaml:"outcomes" doc:"What certain answers prove, ahead of the usual table."`
 }
 
+// WorkerTarget is programs that take attempts over HTTP. Nothing is called.
+type WorkerTarget struct {
+	Provider     string   `yaml:"provider" required:"true" enum:"worker" doc:"Workers take these attempts over HTTP, with POST /v1/attempts:claim."`
+	MaxExecution Duration `yaml:"max_execution" min:"1ms" max:"3650d" doc:"The longest a worker can still be working after its lease ended. Absent: nothing but a worker's word, or a person's at risk, ends a lost attempt as failed."`
+}
+
 // Price is what tokens cost.
 type Price struct {
 	InputMicros  int64  `yaml:"input_micros" min:"0" doc:"Millionths of the currency for a million tokens of input."`
@@ -93,6 +100,7 @@ func variants() map[string]func() (Target, any) {
 		"http":      func() (Target, any) { t := &HTTPTarget{}; return Target{HTTP: t}, t },
 		"openai":    func() (Target, any) { t := &OpenAITarget{}; return Target{OpenAI: t}, t },
 		"anthropic": func() (Target, any) { t := &AnthropicTarget{}; return Target{Anthropic: t}, t },
+		"worker":    func() (Target, any) { t := &WorkerTarget{}; return Target{Worker: t}, t },
 	}
 }
 
@@ -114,6 +122,8 @@ func (t *Target) variant() any {
 		return t.OpenAI
 	case t.Anthropic != nil:
 		return t.Anthropic
+	case t.Worker != nil:
+		return t.Worker
 	}
 	return nil
 }
@@ -129,10 +139,6 @@ func (t *Target) decodeNode(d *decoder, n ast.Node, path string) {
 			continue
 		}
 		name := scalarText(d.unalias(e.value))
-		if name == "worker" {
-			d.faultAt(e.value, path+".provider", notAvailable("provider: worker"))
-			return
-		}
 		makeVariant, known := variants()[name]
 		if !known {
 			d.faultAt(e.value, path+".provider", "there is no provider "+quote(name)+Suggest(name, providerNames()))

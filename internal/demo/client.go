@@ -27,6 +27,11 @@ type reply struct {
 		CompletedBy string    `json:"completed_by"`
 		Attempts    []attempt `json:"attempts"`
 
+		Cost []struct {
+			Micros int64 `json:"micros"`
+		} `json:"cost"`
+		Items []claimed `json:"items"` // of a claim
+
 		Code   string `json:"code"` // of a problem
 		Detail string `json:"detail"`
 	}
@@ -45,6 +50,7 @@ type attempt struct {
 	Evidence struct {
 		Error string `json:"error"`
 	} `json:"evidence"`
+	CostMicros int64 `json:"cost_micros"`
 }
 
 // send sends one request. header pairs come as name, value.

@@ -63,7 +63,7 @@ func playReverseFinish(ctx context.Context, s *stage) error {
 		return err
 	}
 	loser := blocked.body.Attempts[0].ID
-	if err := s.ruleFailed(ctx, loser); err != nil {
+	if err := s.ruleFailed(ctx, loser, "executed_failed"); err != nil {
 		return err
 	}
 	won, err := s.untilState(ctx, first.body.ID, "succeeded")
@@ -99,11 +99,11 @@ func playReverseFinish(ctx context.Context, s *stage) error {
 }
 
 // ruleFailed resolves an attempt as failed, waiting out its quarantine.
-func (s *stage) ruleFailed(ctx context.Context, id string) error {
+func (s *stage) ruleFailed(ctx context.Context, id, proves string) error {
 	said := false
 	return s.until(ctx, "the ruling is accepted", func() (bool, error) {
 		r, err := s.send(ctx, http.MethodPost, "/v1/attempts/"+id+"/resolve",
-			`{"outcome":"failed","proves":"executed_failed","evidence":"their dashboard shows an error for this request"}`)
+			`{"outcome":"failed","proves":"`+proves+`","evidence":"their dashboard says so"}`)
 		switch {
 		case err != nil:
 			return false, err

@@ -58,10 +58,13 @@ func newStage(t *tale, opts Options) (_ *stage, err error) {
 	return s, err
 }
 
+// costMicros is what a fake provider says that one execution cost.
+const costMicros = 1500
+
 // startProvider starts a fake provider that counts executions by the order that
 // a request is about.
 func startProvider() (*sim.Server, error) {
-	return sim.Start("127.0.0.1:0", sim.Options{IntentFunc: sim.IntentMember("order")})
+	return sim.Start("127.0.0.1:0", sim.Options{IntentFunc: sim.IntentMember("order"), CostMicros: costMicros})
 }
 
 func (s *stage) close() {
@@ -101,6 +104,7 @@ targets:
     provider: http
     request: {url: "%s/v1/charges"}
     idempotency_header: Idempotency-Key
+  pool: {provider: worker, max_execution: 200ms}
 kinds:
   charge: %s
 workers: {slots: 4, lease: 1s, drain: 5s}

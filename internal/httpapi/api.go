@@ -16,6 +16,7 @@ type api struct {
 	log    *slog.Logger
 
 	mux       *http.ServeMux
+	verbs     verbs
 	serving   gauge // requests being served
 	holding   gauge // requests that wait for a job, or stream it
 	readiness readiness
@@ -34,7 +35,7 @@ func New(opts Options) (http.Handler, error) {
 	}
 	a := &api{
 		client: opts.Client, opts: opts, log: opts.Logger,
-		mux:     http.NewServeMux(),
+		mux: http.NewServeMux(), verbs: verbs{},
 		serving: newGauge(opts.MaxRequests), holding: newGauge(opts.MaxHolding),
 		origin: http.NewCrossOriginProtection(),
 	}
@@ -42,6 +43,10 @@ func New(opts Options) (http.Handler, error) {
 	a.document = sync.OnceValues(func() ([]byte, error) { return document(routes) })
 	a.page = sync.OnceValues(func() (docsPage, error) { return newDocsPage(routes) })
 	for _, rt := range routes {
+		if rt.isVerb() {
+			a.verbs[rt.pattern] = a.serve(rt)
+			continue
+		}
 		a.mux.Handle(rt.pattern, a.serve(rt))
 	}
 	// From the outside in: whatever happens is recorded and a panic answered;
@@ -74,6 +79,11 @@ func (a *api) serve(rt route) http.Handler {
 
 // route finds the route of a request, or answers that there is none.
 func (a *api) route(w http.ResponseWriter, r *http.Request) {
+	if handler, id := a.verbs.find(r); handler != nil {
+		r.SetPathValue("id", id)
+		handler.ServeHTTP(w, r)
+		return
+	}
 	handler, pattern := a.mux.Handler(r)
 	if pattern != "" {
 		a.mux.ServeHTTP(w, r)

@@ -9,7 +9,7 @@ import (
 	"github.com/onejob-dev/onejob"
 )
 
-// Attempt is an attempt as callers see it. Its claim token never leaves.
+// Attempt is an attempt as callers see it. Its claim token goes to its worker alone.
 type Attempt struct {
 	ID     string              `json:"id"`
 	JobID  string              `json:"job_id"`

@@ -185,6 +185,7 @@ func TestAnAttemptShowsItsEvidenceAndNeverItsClaim(t *testing.T) {
 
 // counted is an observer that remembers.
 type counted struct {
+	httpapi.Observer
 	mu    sync.Mutex
 	lines []string
 }

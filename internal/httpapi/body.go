@@ -79,6 +79,11 @@ func checkText(name, value string) error {
 	return &onejob.Error{Code: onejob.CodeInvalidRequest, Message: fmt.Sprintf("member %q holds a NUL character", name)}
 }
 
+// invalid says what is wrong with a request.
+func invalid(format string, args ...any) error {
+	return &onejob.Error{Code: onejob.CodeInvalidRequest, Message: fmt.Sprintf(format, args...)}
+}
+
 // decode reads one JSON value strictly: member names as they are written, none
 // unknown, none twice.
 func decode(body []byte, into any) error {

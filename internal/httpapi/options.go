@@ -25,6 +25,11 @@ type Observer interface {
 	JobSubmitted(kind, result string)
 	// UnknownResolved is told of a ruling.
 	UnknownResolved(by string, as onejob.Outcome)
+	// AttemptStarted and the rest are told of what workers do.
+	AttemptStarted(target string)
+	AttemptEnded(target string, outcome onejob.Outcome, took time.Duration)
+	RaceLost(target string)
+	Incident(kind onejob.EventKind)
 }
 
 // Options tunes the API. Client is required.
@@ -33,6 +38,10 @@ type Options struct {
 
 	// Keys lets callers in. Nil: nobody but probes gets in.
 	Keys Authenticator
+
+	// Pulled are the targets whose attempts workers take, by name. Empty: there is
+	// nothing to claim.
+	Pulled map[string]onejob.TargetPins
 
 	// MaxBodyBytes bounds a request's body. Zero means 1 MiB.
 	MaxBodyBytes int
@@ -137,6 +146,10 @@ func (nobody) Authenticate(context.Context, string) (onejob.APIKey, error) {
 
 type unobserved struct{}
 
-func (unobserved) RequestServed(string, string, int, time.Duration) {}
-func (unobserved) JobSubmitted(string, string)                      {}
-func (unobserved) UnknownResolved(string, onejob.Outcome)           {}
+func (unobserved) RequestServed(string, string, int, time.Duration)   {}
+func (unobserved) JobSubmitted(string, string)                        {}
+func (unobserved) UnknownResolved(string, onejob.Outcome)             {}
+func (unobserved) AttemptStarted(string)                              {}
+func (unobserved) AttemptEnded(string, onejob.Outcome, time.Duration) {}
+func (unobserved) RaceLost(string)                                    {}
+func (unobserved) Incident(onejob.EventKind)                          {}

@@ -126,7 +126,7 @@ func TestWhatIsNotThereIsAProblemToo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, path := range []string{
-		"/nope", "/v1/attempts:claim", "/v1/callbacks/acme", "/openai/v1/chat/completions", "/anthropic/v1/messages",
+		"/nope", "/v1/callbacks/acme", "/openai/v1/chat/completions", "/anthropic/v1/messages",
 		"/v1/contracts", "/v1/certificates", "/metrics", "/v1/jobs/x/nope",
 	} {
 		w.do(request{method: "GET", path: path, key: w.admin}).wantProblem(t, http.StatusNotFound, onejob.CodeNotFound)
@@ -137,7 +137,7 @@ func TestWhatIsNotThereIsAProblemToo(t *testing.T) {
 	}
 	for _, q := range []request{
 		{method: "POST", path: "/v1/attempts/x/reconcile", key: w.admin},
-		{method: "POST", path: "/v1/attempts/x:finish", key: w.admin},
+		{method: "POST", path: "/v1/attempts/x:begin", key: w.admin},
 		{method: "GET", path: "/v1/attempts/x/probes", key: w.admin},
 	} {
 		if got := w.do(q); got.status != http.StatusNotFound && got.status != http.StatusMethodNotAllowed {

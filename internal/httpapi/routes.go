@@ -27,6 +27,23 @@ func (rt route) path() string {
 	return strings.TrimSuffix(path, "{$}")
 }
 
+// isVerb reports whether the pattern ends in {id}:verb, which the mux cannot match.
+func (rt route) isVerb() bool { return strings.Contains(rt.pattern, "{id}:") }
+
+// verbs are the routes that end in {id}:verb, by pattern.
+type verbs map[string]http.Handler
+
+// find returns the handler of a request to such a route and the id in it, or nil.
+func (v verbs) find(r *http.Request) (handler http.Handler, id string) {
+	slash := strings.LastIndexByte(r.URL.Path, '/') + 1
+	last := r.URL.Path[slash:]
+	colon := strings.LastIndexByte(last, ':')
+	if colon <= 0 {
+		return nil, ""
+	}
+	return v[r.Method+" "+r.URL.Path[:slash]+"{id}"+last[colon:]], last[:colon]
+}
+
 // routes is the whole API.
 func (a *api) routes() []route {
 	const (
@@ -48,6 +65,10 @@ func (a *api) routes() []route {
 
 		{"GET /v1/attempts", viewer, a.listAttempts, listAttemptsDoc()},
 		{"GET /v1/attempts/{id}", viewer, a.getAttempt, getAttemptDoc()},
+		{"POST /v1/attempts:claim", submitter, a.claimAttempts, claimAttemptsDoc()},
+		{"POST /v1/attempts/{id}:heartbeat", submitter, a.renewAttempt, renewAttemptDoc()},
+		{"POST /v1/attempts/{id}:release", submitter, a.releaseAttempt, releaseAttemptDoc()},
+		{"POST /v1/attempts/{id}:finish", submitter, a.finishAttempt, finishAttemptDoc()},
 		{"POST /v1/attempts/{id}/resolve", operator, a.resolveAttempt, resolveAttemptDoc()},
 		{"POST /v1/attempts/{id}/reconcile", operator, a.reconcileAttempt, reconcileAttemptDoc()},
 		{"GET /v1/attempts/{id}/probes", viewer, a.listProbes, listProbesDoc()},

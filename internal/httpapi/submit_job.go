@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"fmt"
 	"net/http"
 	"time"
 
@@ -31,9 +30,6 @@ const (
 // check finds what is wrong with an intent before its key is looked up: what is
 // missing or cannot be meant, not what the configuration says.
 func (req *JobRequest) check() error {
-	invalid := func(format string, args ...any) error {
-		return &onejob.Error{Code: onejob.CodeInvalidRequest, Message: fmt.Sprintf(format, args...)}
-	}
 	for name, value := range map[string]string{"kind": req.Kind, "target": req.Target, "supersedes": req.Supersedes} {
 		if len(value) > maxNameLength {
 			return invalid("member %q is longer than %d bytes", name, maxNameLength)
