@@ -222,7 +222,7 @@ func TestARaceAndAWorkersTargetReachThePolicyAndTheEngine(t *testing.T) {
 	if p := c.Kinds()["plain"].Policy; p.Lanes != 1 || p.RaceAfter != 0 {
 		t.Errorf("without a race: lanes %d after %s; want 1 after 0s", p.Lanes, p.RaceAfter)
 	}
-	targets, err := c.Targets()
+	targets, err := c.Targets("")
 	if err != nil || len(targets) != 2 {
 		t.Fatalf("targets %v, %v", targets, err)
 	}
