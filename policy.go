@@ -44,7 +44,6 @@ const (
 	DefaultPerTarget      = 3
 	DefaultBackoffInitial = time.Second
 	DefaultBackoffMax     = time.Minute
-	DefaultAskAfter       = time.Hour
 
 	// MaxOwnFaults is how many lost leases and failed marks of our own a job
 	// survives before a person is asked.
@@ -82,7 +81,7 @@ type Policy struct {
 	Failover    FailoverMode `json:"failover"`
 	FailoverWhy string       `json:"failover_why,omitempty"` // with FailoverDeclared
 
-	// AskAfter is how long an attempt may be in doubt before a person is asked.
+	// AskAfter is when a person is asked about an unknown attempt. Zero: at once.
 	AskAfter time.Duration `json:"ask_after,omitzero"`
 	// ContractDigest of the kind's contract. Empty: none.
 	ContractDigest string `json:"contract_digest,omitempty"`
@@ -112,7 +111,6 @@ func (p Policy) WithDefaults() (Policy, error) {
 	}
 	fill(&p.Backoff.Initial, min(DefaultBackoffInitial, p.Backoff.Max))
 	fill(&p.Failover, FailoverCertified)
-	fill(&p.AskAfter, DefaultAskAfter)
 	return p, nil
 }
 

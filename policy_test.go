@@ -17,7 +17,7 @@ func TestPolicyDefaults(t *testing.T) {
 		Effect: onejob.EffectExternal, Targets: []string{"a"}, Lanes: 1,
 		Timeout: time.Minute, Linger: 10 * time.Minute, SendWithin: 30 * time.Second,
 		MaxAttempts: 5, PerTarget: 3, Backoff: onejob.Backoff{Initial: time.Second, Max: time.Minute},
-		Failover: onejob.FailoverCertified, AskAfter: time.Hour,
+		Failover: onejob.FailoverCertified,
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("WithDefaults (-want +got), %v:\n%s", err, diff)

@@ -434,7 +434,7 @@ func TestAKindWithoutSettingsHasTheDomainsDefaults(t *testing.T) {
 	t.Parallel()
 
 	got := mustLoad(t, minimal, nil).Kinds()["charge_card"].Policy
-	want, err := onejob.Policy{Effect: onejob.EffectExternal, Targets: []string{"acme"}}.WithDefaults()
+	want, err := onejob.Policy{Effect: onejob.EffectExternal, Targets: []string{"acme"}, AskAfter: time.Hour}.WithDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
