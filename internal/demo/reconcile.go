@@ -24,11 +24,11 @@ func playReconcile(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	first, err := s.submit(ctx, "order-9", "9", 100)
+	first, err := s.submit(ctx, "order-31", "31", 100)
 	if err != nil {
 		return err
 	}
-	s.say("caller", "POST order-9: %d %s", first.status, first.body.ID)
+	s.say("caller", "POST order-31: %d %s", first.status, first.body.ID)
 	s.say("provider", "did the work and says nothing")
 	done, err := s.untilState(ctx, first.body.ID, "succeeded")
 	if err != nil {
