@@ -34,7 +34,7 @@ var mutations = []mutation{
 	},
 	{
 		name:  "blind sweep, SQLite",
-		edits: []edit{{"store/sqlite/attempt_expire.go", "AND lease_expires_at <= ? AND `+sources", "AND ? IS NOT NULL AND `+sources"}},
+		edits: []edit{{"store/sqlite/attempt_expire.go", "AND lease_expires_at <= ? AND `+needsWorker+` AND `+sources", "AND ? IS NOT NULL AND `+needsWorker+` AND `+sources"}},
 		tests: []string{"./store/sqlite"},
 	},
 	{
