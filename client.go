@@ -40,6 +40,10 @@ type SubmitParams struct {
 	Deadline   time.Time // no attempt starts after it; zero: what the kind says
 	Supersedes string    // id of a terminal job of the same owner that this one replaces
 	Trace      string    // a W3C traceparent; not part of the intent
+
+	// Webhook is the URL of the one endpoint to be told about the job, not part of
+	// the intent. Empty: every endpoint that is told about the owner's jobs.
+	Webhook string
 }
 
 // SubmitResult is the job of one intent as it is now, or why there is none.
@@ -121,6 +125,10 @@ func (c *Client) prepare(ctx context.Context, p *SubmitParams) (JobCreateParams,
 	}
 	part := PartOf(p.Owner, key)
 	kind, refuse := c.admit(ctx, p)
+	subscriptions, unknown := c.subscriptions(p)
+	if refuse == nil {
+		refuse = unknown
+	}
 	return JobCreateParams{
 		ID: NewJobID(part, c.opts.NowFunc()), Owner: p.Owner, Part: part,
 		KeyHash: HashKey(key), KeyPrefix: keyPrefix(key),
@@ -129,6 +137,7 @@ func (c *Client) prepare(ctx context.Context, p *SubmitParams) (JobCreateParams,
 		Token:           NewToken(),
 		Kind:            p.Kind, Input: p.Input, Target: p.Target, Policy: kind.Policy,
 		Metadata: p.Metadata, Priority: p.Priority, Supersedes: p.Supersedes, Trace: p.Trace,
+		Webhooks: subscriptions,
 		RunAfter: p.RunAfter, Deadline: p.Deadline,
 		Refuse: refuse,
 	}, nil
@@ -166,6 +175,17 @@ func (c *Client) admit(ctx context.Context, p *SubmitParams) (Kind, *Error) {
 		return kind, c.opts.AdmitFunc(ctx, p.Owner, len(p.Input))
 	}
 	return kind, nil
+}
+
+// subscriptions finds the endpoints that are told about a job.
+func (c *Client) subscriptions(p *SubmitParams) ([]Subscription, *Error) {
+	if c.opts.SubscribeFunc != nil {
+		return c.opts.SubscribeFunc(p.Owner, p.Webhook)
+	}
+	if p.Webhook != "" {
+		return nil, &Error{Code: CodeInvalidJob, Message: "no webhook endpoint is registered here"}
+	}
+	return nil, nil
 }
 
 // InTx is a client inside a transaction of the caller's.

@@ -22,6 +22,8 @@ type Job struct {
 	Priority   int    // higher first; zero is normal
 	Supersedes string // id of the job this one replaces
 	Trace      string // the creator's traceparent
+	// Webhooks are the endpoints that are told about the job.
+	Webhooks []Subscription
 
 	CreatedAt time.Time
 	Deadline  time.Time // no attempt starts after it; zero: none

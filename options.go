@@ -38,6 +38,11 @@ type Options struct {
 	// admits everything.
 	AdmitFunc func(ctx context.Context, owner string, inputBytes int) *Error
 
+	// SubscribeFunc returns the endpoints that are told about a new job of an owner:
+	// the one at url, or with no url all of the owner's. It returns [CodeInvalidJob]
+	// for a url that is none of them. Nil: nobody is told.
+	SubscribeFunc func(owner, url string) ([]Subscription, *Error)
+
 	// Starter runs attempts started in the commit that created their job. Nil:
 	// an engine claims them.
 	Starter Starter

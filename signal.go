@@ -11,12 +11,16 @@ type Signals struct {
 	waiting map[string]map[chan struct{}]struct{}
 	work    chan struct{}
 	pulling map[chan struct{}]struct{} // of workers that wait for something to claim
+	outbox  chan struct{}
 }
 
-// JobChanged wakes whoever waits for the job.
+// JobChanged wakes whoever waits for the job, and who sends webhooks.
 func (s *Signals) JobChanged(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.outbox != nil {
+		ring(s.outbox)
+	}
 	for ch := range s.waiting[id] {
 		ring(ch)
 	}
@@ -86,6 +90,18 @@ func (s *Signals) workChannel() chan struct{} {
 		s.work = make(chan struct{}, 1)
 	}
 	return s.work
+}
+
+// Outbox returns the channel that receives after each [Signals.JobChanged] of any
+// job, those in quick succession merged into one. It has one receiver: who sends
+// webhooks.
+func (s *Signals) Outbox() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.outbox == nil {
+		s.outbox = make(chan struct{}, 1)
+	}
+	return s.outbox
 }
 
 func ring(ch chan struct{}) {

@@ -121,7 +121,8 @@ type JobCreateParams struct {
 	Priority   int
 	Supersedes string
 	Trace      string
-	RunAfter   time.Time // zero: now
+	Webhooks   []Subscription // of endpoints, each at most once
+	RunAfter   time.Time      // zero: now
 	// Deadline, absolute. Zero: Policy.Deadline after creation, if that is set.
 	Deadline time.Time
 

@@ -73,7 +73,7 @@ func (s *Store) insert(p *onejob.JobCreateParams, now time.Time) *row {
 		KeyHash: bytes.Clone(p.KeyHash), KeyPrefix: p.KeyPrefix,
 		Fingerprint: bytes.Clone(p.Fingerprint), FingerprintVersion: p.FingerprintVersion,
 		Kind: p.Kind, Input: bytes.Clone(p.Input), Target: p.Target, Policy: p.Policy,
-		Metadata: bytes.Clone(p.Metadata), Priority: p.Priority, Supersedes: p.Supersedes, Trace: p.Trace,
+		Metadata: bytes.Clone(p.Metadata), Priority: p.Priority, Supersedes: p.Supersedes, Trace: p.Trace, Webhooks: slices.Clone(p.Webhooks),
 		CreatedAt: now, Deadline: p.Deadline.UTC(), RunAfter: p.RunAfter.UTC(),
 		State: onejob.JobQueued, Version: 1,
 	}}
