@@ -17,7 +17,7 @@ import (
 type Sender struct {
 	store     Store
 	opts      Options
-	endpoints map[string]*Endpoint // by id
+	endpoints map[string]*Endpoint         // by id
 	wires     map[string]http.RoundTripper // by scheme
 	lease     time.Duration
 
