@@ -25,9 +25,10 @@ const (
 )
 
 // newWire returns what sends requests of one scheme. It follows no redirect, asks no
-// proxy, and connects to nothing that the guard refuses.
-func newWire(guard *Guard, scheme string, roots *x509.CertPool) *http.Transport {
-	dialer := &net.Dialer{Control: guard.control(scheme)}
+// proxy, and connects to nothing that the guard refuses. Nil roots and a nil resolver
+// are the system's.
+func newWire(guard *Guard, scheme string, roots *x509.CertPool, resolver *net.Resolver) *http.Transport {
+	dialer := &net.Dialer{Control: guard.control(scheme), Resolver: resolver}
 	return &http.Transport{
 		DialContext:            dialer.DialContext,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},

@@ -16,6 +16,7 @@ import (
 // one store: what one claims no other is given while its lease lasts.
 type Sender struct {
 	store     Store
+	recorder  recorder
 	opts      Options
 	endpoints map[string]*Endpoint         // by id
 	wires     map[string]http.RoundTripper // by scheme
@@ -40,12 +41,12 @@ func New(store Store, opts Options) (*Sender, error) {
 		return nil, invalid(err)
 	}
 	s := &Sender{
-		store: store, opts: opts, endpoints: map[string]*Endpoint{}, underWay: map[string]int{}, complained: map[string]time.Time{},
+		store: store, recorder: recorder{store: store}, opts: opts, endpoints: map[string]*Endpoint{}, underWay: map[string]int{}, complained: map[string]time.Time{},
 		freed: make(chan struct{}, 1),
 		// A try is over, and as a rule written down, before anybody else may take it over.
 		lease: opts.Timeout + recordTimeout,
 		wires: map[string]http.RoundTripper{
-			"https": newWire(guard, "https", opts.RootCAs), "http": newWire(guard, "http", opts.RootCAs),
+			"https": newWire(guard, "https", opts.RootCAs, nil), "http": newWire(guard, "http", opts.RootCAs, nil),
 		},
 	}
 	if err := s.addEndpoints(guard); err != nil {

@@ -10,9 +10,6 @@ import (
 	"github.com/onejob-dev/onejob"
 )
 
-// recordTimeout bounds how long the store may take to write one try down.
-const recordTimeout = 10 * time.Second
-
 // try sends one delivery once and writes down what came of it. One that is cut off
 // is not written down: its lease ends, and it is sent again under the same id.
 func (s *Sender) try(ctx context.Context, d *onejob.Delivery) {
@@ -35,7 +32,10 @@ func (s *Sender) try(ctx context.Context, d *onejob.Delivery) {
 	if result == ResultGone {
 		s.disable(ctx, d.Endpoint)
 	}
-	s.record(ctx, record)
+	if err := s.recorder.record(ctx, record); err != nil {
+		// The lease ends and it is sent again: at least once, and never under another id.
+		s.complain("a webhook's try could not be written down; it may be sent again, under the same id", err, "delivery", d.ID)
+	}
 	s.tell(d, record, result, time.Since(began))
 }
 
@@ -95,20 +95,6 @@ func (s *Sender) disable(ctx context.Context, endpoint string) {
 	defer cancel()
 	if err := s.store.EndpointDisable(ctx, endpoint, "it answered 410 Gone"); err != nil {
 		s.complain("an endpoint that is gone could not be disabled", err, "endpoint", endpoint)
-	}
-}
-
-// record writes a try down. If it cannot, the lease ends and the webhook is sent
-// again under its id: at least once, never under another.
-func (s *Sender) record(ctx context.Context, r onejob.DeliveryRecordParams) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
-	defer cancel()
-	errs, err := s.store.DeliveryRecord(ctx, []onejob.DeliveryRecordParams{r})
-	if err == nil {
-		err = errors.Join(errs...)
-	}
-	if err != nil {
-		s.complain("a webhook's try could not be written down; it may be sent again, under the same id", err, "delivery", r.ID)
 	}
 }
 
