@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,8 +106,8 @@ func TestAnEndpointThatIsDownIsTriedByTheScheduleUnderOneID(t *testing.T) {
 				t.Errorf("a try had id %q, %v and body %s; want %s, signed anew, and the first bytes", r.id, r.err, r.body, d.ID)
 			}
 		}
-		if w.bodies != 1 {
-			t.Errorf("the body was made %d times; want once", w.bodies)
+		if w.bodies.Load() != 1 {
+			t.Errorf("the body was made %d times; want once", w.bodies.Load())
 		}
 		if n, m := w.tries.of(d.Endpoint, webhook.ResultRetrying), w.tries.of(d.Endpoint, webhook.ResultFailed); n != 9 || m != 1 {
 			t.Errorf("%d tries were counted as retrying and %d as failed; want 9 and 1", n, m)
@@ -326,7 +327,7 @@ type broken struct {
 	webhook.Store
 	mu                  sync.Mutex
 	claim, get, written error
-	claims              int
+	claims              atomic.Int32
 }
 
 func (s *broken) set(claim, get, written error) {
@@ -342,7 +343,7 @@ func (s *broken) fault(of func() error) error {
 }
 
 func (s *broken) DeliveryClaim(ctx context.Context, p onejob.DeliveryClaimParams) ([]onejob.Delivery, error) {
-	if err := s.fault(func() error { s.claims++; return s.claim }); err != nil {
+	if err := s.fault(func() error { s.claims.Add(1); return s.claim }); err != nil {
 		return nil, err
 	}
 	return s.Store.DeliveryClaim(ctx, p)
@@ -428,8 +429,8 @@ func TestAnOutageOfTheStoreIsComplainedOfNowAndThenAndOutlived(t *testing.T) {
 		if n := strings.Count(w.log.String(), "no webhooks could be claimed"); n == 0 || n > 5 {
 			t.Errorf("%d complaints in 20 s; want one every 5 s", n)
 		}
-		if s.claims > 100 {
-			t.Errorf("%d claims in 20 s of an outage; want no storm", s.claims)
+		if s.claims.Load() > 100 {
+			t.Errorf("%d claims in 20 s of an outage; want no storm", s.claims.Load())
 		}
 		s.set(nil, nil, nil)
 		time.Sleep(5 * time.Second)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,7 +27,7 @@ type world struct {
 	stop    func() // drains the sender; safe to repeat
 	tries   tally
 	log     syncBuffer
-	bodies  int // how often a body was made
+	bodies  atomic.Int32 // how often a body was made
 	signals *onejob.Signals
 }
 
@@ -114,8 +115,7 @@ func open(t *testing.T, o webhook.Options, wrap func(webhook.Store) webhook.Stor
 	o.Logger = slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	if o.BodyFunc == nil {
 		o.BodyFunc = func(d onejob.Delivery, j *onejob.Job) ([]byte, error) {
-			w.bodies++
-			return fmt.Appendf(nil, `{"type":%q,"job":%q,"state":%q,"made":%d}`, d.Event, j.ID, j.State, w.bodies), nil
+			return fmt.Appendf(nil, `{"type":%q,"job":%q,"state":%q,"made":%d}`, d.Event, j.ID, j.State, w.bodies.Add(1)), nil
 		}
 	}
 	var err error
