@@ -44,6 +44,7 @@ var acts = []act{
 	{"reconcile", "a provider that never answers is asked, not run again", playReconcile},
 	{"race", "of two lanes one wins, and the other is kept with its cost", playRace},
 	{"worker", "a frozen worker's attempt is unknown, and its late answer never wins twice", playWorker},
+	{"webhook", "one end is told once, under one id, however often it is sent", playWebhook},
 	{"restart", "kill -9 loses nothing and sends nothing twice", playRestart},
 }
 
