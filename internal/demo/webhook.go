@@ -25,8 +25,8 @@ func playWebhook(ctx context.Context, s *stage) error {
 		return err
 	}
 	defer r.close()
-	s.primary.Script(sim.MustParse("late=1200ms")...)
-	kind := `{effect: none, targets: [acme, backup], timeout: 5s, race: {after: 200ms, lanes: 2}, failover: {declared: "both draw the same picture"}}`
+	s.primary.Script(sim.MustParse("late=3s")...)
+	kind := `{effect: none, targets: [acme, backup], timeout: 10s, race: {after: 200ms, lanes: 2}, failover: {declared: "both draw the same picture"}}`
 	if err := s.open(ctx, kind, ""); err != nil {
 		return err
 	}
