@@ -113,6 +113,7 @@ func document(routes []route) ([]byte, error) {
 			return nil, fmt.Errorf("the document knows no method %q", rt.method())
 		}
 	}
+	doc.Webhooks = d.webhooks()
 	d.finish()
 	return json.MarshalIndent(doc, "", "  ")
 }
@@ -239,6 +240,9 @@ func (d documentWriter) finish() {
 	words("Probe", "method", wordsOf(onejob.ProbeMethods()))
 	words("Ruling", "outcome", wordsOf(onejob.Outcomes()))
 	words("Blocked", "reason", wordsOf(onejob.BlockReasons()))
+	words("Delivery", "state", wordsOf(onejob.DeliveryStates()))
+	words("Delivery", "event", wordsOf(onejob.WebhookEvents()))
+	schemas["WebhookEndpoint"].Properties["events"].Items.Enum = wordsOf(onejob.WebhookEvents())
 	words("Problem", "code", wordsOf(slices.Sorted(maps.Keys(verdicts))))
 	words("Problem", "advice", wordsOf([]Advice{AdviceWait, AdviceRetrySameKey, AdviceDoNotResubmit, AdviceFixRequest}))
 	schemas["Job"].Properties["metadata"].Type = huma.TypeObject
@@ -252,7 +256,7 @@ func (d documentWriter) finish() {
 }
 
 func isRequest(schema string) bool {
-	return strings.HasSuffix(schema, "Request") || schema == "BatchItem"
+	return strings.HasSuffix(schema, "Request") || schema == "BatchItem" || schema == "JobWebhook"
 }
 
 func wordsOf[T ~string](list []T) []any {
