@@ -218,6 +218,28 @@ type DeliveryRecordParams struct {
 	Body   []byte // kept if there is none yet
 }
 
+// CheckDeliveryRecord refuses what says of no try what became of it.
+func CheckDeliveryRecord(p *DeliveryRecordParams) error {
+	if !slices.Contains(DeliveryStates(), p.State) || p.Tries < 0 {
+		return &Error{
+			Code: CodeInvalidArgument, Message: fmt.Sprintf("a try after %d others cannot leave a delivery %q", p.Tries, p.State),
+		}
+	}
+	return nil
+}
+
+// ErrorOfLostDelivery is the answer to a record of a delivery that somebody else
+// recorded, resent or gave up since it was claimed.
+func ErrorOfLostDelivery(p *DeliveryRecordParams) error {
+	return &Error{
+		Code: CodeClaimLost, Message: fmt.Sprintf("delivery %s does not wait for try %d any more", p.ID, p.Tries+1),
+	}
+}
+
+// GivenUp is the error of a delivery that was given up at an age. What its last try
+// ended in follows after a colon, if anything was tried.
+func GivenUp(age time.Duration) string { return "given up after " + age.String() }
+
 // DeliveryListParams filters a list. Zero members do not filter.
 type DeliveryListParams struct {
 	ID       string

@@ -37,6 +37,7 @@ const (
 type Store struct {
 	onejob.Store
 	onejob.ProbeStore
+	onejob.DeliveryStore
 
 	get    *gatherer[onejob.JobGetParams, onejob.JobResult]
 	create *gatherer[onejob.JobCreateParams, onejob.JobCreateResult]
@@ -46,8 +47,9 @@ type Store struct {
 }
 
 var (
-	_ onejob.Store      = (*Store)(nil)
-	_ onejob.ProbeStore = (*Store)(nil)
+	_ onejob.Store         = (*Store)(nil)
+	_ onejob.ProbeStore    = (*Store)(nil)
+	_ onejob.DeliveryStore = (*Store)(nil)
 )
 
 // Hasty is a store that can be asked not to wait for others' open transactions.
@@ -85,7 +87,7 @@ func New(store onejob.Store, opts Options) (*Store, error) {
 	reads := opts
 	reads.MaxBatch = min(reads.MaxBatch, maxReads)
 	return &Store{
-		Store: store, ProbeStore: probesOf(store),
+		Store: store, ProbeStore: probesOf(store), DeliveryStore: deliveriesOf(store),
 		get: newGatherer(reads, method[onejob.JobGetParams, onejob.JobResult]{
 			flush: shared.JobGet, alone: store.JobGet, atOnce: readsAtOnce,
 			errOf: func(r *onejob.JobResult) error { return r.Err },

@@ -15,6 +15,7 @@ type doubt struct {
 	probeAt time.Time // when the next is due; zero: never by itself
 	askAt   time.Time // when a person is asked
 	askedAt time.Time // when one was
+	told    bool      // whether subscribers were told that it began
 	probes  []onejob.Probe
 }
 

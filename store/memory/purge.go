@@ -23,7 +23,7 @@ func (s *Store) JobPurge(ctx context.Context, p onejob.JobPurgeParams) (purged i
 		case r.purgeable() && p.PayloadAge > 0 && !now.Before(r.job.FinishedAt.Add(p.PayloadAge)):
 			r.purge(now)
 			purged++
-		case r.job.Purged() && !r.shrunk && p.KeyAge > 0 && !now.Before(r.job.CreatedAt.Add(p.KeyAge)):
+		case r.job.Purged() && !r.shrunk && !r.telling() && p.KeyAge > 0 && !now.Before(r.job.CreatedAt.Add(p.KeyAge)):
 			s.shrink(r)
 			purged++
 		}
@@ -43,10 +43,10 @@ func (s *Store) oldestFirst() []*row {
 }
 
 // purgeable reports whether nobody can still need the payload: the job is over,
-// nothing is in doubt, and no incident is open.
+// nothing is in doubt, nobody is yet to be told, and no incident is open.
 func (r *row) purgeable() bool {
 	incident := slices.ContainsFunc(r.events, func(e onejob.JobEvent) bool { return e.Kind.Incident() })
-	return r.job.State.Terminal() && !r.job.Purged() && !r.inDoubt() && !incident
+	return r.job.State.Terminal() && !r.job.Purged() && !r.inDoubt() && !r.telling() && !incident
 }
 
 func (r *row) purge(now time.Time) {
@@ -61,6 +61,9 @@ func (r *row) purge(now time.Time) {
 			d.probes[i].Evidence.Excerpt = ""
 		}
 	}
+	for _, d := range r.told {
+		d.Body = nil
+	}
 	r.record(now, onejob.EventPurged, "", "", "")
 	r.job.Revision++
 }
@@ -70,11 +73,14 @@ func (s *Store) shrink(r *row) {
 	for i := range r.job.Attempts {
 		delete(s.byTry, r.job.Attempts[i].ID)
 	}
+	for _, d := range r.told {
+		delete(s.outbox, d.ID)
+	}
 	j := &r.job
 	r.job = onejob.Job{
 		Part: j.Part, ID: j.ID, Owner: j.Owner, KeyHash: j.KeyHash,
 		Fingerprint: j.Fingerprint, FingerprintVersion: j.FingerprintVersion,
 		State: j.State, CreatedAt: j.CreatedAt, PurgedAt: j.PurgedAt,
 	}
-	r.shrunk, r.events, r.doubts = true, nil, nil
+	r.shrunk, r.events, r.doubts, r.told = true, nil, nil, nil
 }

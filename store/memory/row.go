@@ -15,6 +15,7 @@ type row struct {
 	shrunk bool       // past the life of keys: only owner, key and fingerprint are left
 	events []onejob.JobEvent
 	doubts map[string]*doubt // by attempt id, of those that questions are or were asked about
+	told   []*delivery       // what subscribers are told, or were
 }
 
 func (r *row) ref() onejob.JobRef { return onejob.JobRef{Part: r.job.Part, ID: r.job.ID} }
@@ -24,6 +25,9 @@ func (r *row) record(now time.Time, kind onejob.EventKind, attemptID, actor, det
 	r.events = append(r.events, onejob.JobEvent{
 		Part: r.job.Part, JobID: r.job.ID, AttemptID: attemptID, Kind: kind, At: now, Actor: actor, Detail: detail,
 	})
+	if e, told := kind.Webhook(); told {
+		r.tell(now, e, attemptID)
+	}
 }
 
 // recordRepeat writes down that a key was used again, now and then.
@@ -64,7 +68,10 @@ func (r *row) inDoubt() bool {
 // changed ends every change of a job: it stands where its attempts put it, and
 // whoever watches its revision sees that something happened.
 func (s *Store) changed(r *row, now time.Time) {
+	r.tellDoubt(now)
 	r.stand(now)
+	r.tellEnd(now)
+	s.post(r)
 	r.job.Revision++
 	if !r.job.State.Terminal() || r.inDoubt() {
 		s.live[r] = true
@@ -106,6 +113,7 @@ func (r *row) copyJob(withInput bool) *onejob.Job {
 	j := r.job
 	j.KeyHash, j.Fingerprint = bytes.Clone(j.KeyHash), bytes.Clone(j.Fingerprint)
 	j.Metadata, j.Policy.Targets = bytes.Clone(j.Metadata), slices.Clone(j.Policy.Targets)
+	j.Webhooks = slices.Clone(j.Webhooks)
 	j.Result, j.Error, j.Blocked = copyResult(j.Result), copyOf(j.Error), copyOf(j.Blocked)
 	if j.Blocked != nil {
 		j.Blocked.Candidates = slices.Clone(j.Blocked.Candidates)

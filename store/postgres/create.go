@@ -139,6 +139,11 @@ func newCreating(params []onejob.JobCreateParams, about time.Time) *creating {
 // storable reports whether the intent can be in the database at all. One that
 // cannot is under no key either.
 func (in *intent) storable() bool {
+	for _, w := range in.Webhooks {
+		if !storable(w.Endpoint) || !storable(w.Events...) {
+			return false
+		}
+	}
 	return storable(in.ID, in.Owner, in.KeyPrefix, in.Token, in.Kind, in.Target, in.Supersedes, in.Trace)
 }
 
@@ -174,7 +179,7 @@ func (in *intent) job() onejob.Job {
 		KeyHash: in.KeyHash, KeyPrefix: in.KeyPrefix,
 		Fingerprint: in.Fingerprint, FingerprintVersion: in.FingerprintVersion,
 		Kind: in.Kind, Target: in.Target, Policy: in.Policy, Metadata: in.Metadata,
-		Priority: in.Priority, Supersedes: in.Supersedes, Trace: in.Trace,
+		Priority: in.Priority, Supersedes: in.Supersedes, Trace: in.Trace, Webhooks: in.Webhooks,
 		State: onejob.JobQueued, Version: 1, Revision: 1,
 	}
 }

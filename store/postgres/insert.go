@@ -22,17 +22,17 @@ WITH wanted AS MATERIALIZED (
       FROM unnest($1::smallint[], $2::text[], $3::text[], $4::bytea[], $5::text[], $6::bytea[], $7::smallint[], $8::text[],
                   $9::text[], $10::bytea[], $11::text[], $12::text[], $13::smallint[], $14::text[], $15::bytea[], $16::smallint[],
                   $17::text[], $18::text[], $19::timestamptz[], $20::bigint[], $21::timestamptz[], $22::text[],
-                  $23::text[], $24::text[], $25::text[], $26::text[], $27::text[], $28::bigint[], $29::bigint[], $30::bigint[])
+                  $23::text[], $24::text[], $25::text[], $26::text[], $27::text[], $28::bigint[], $29::bigint[], $30::bigint[], $31::text[])
            WITH ORDINALITY
            AS w (part, id, owner, key_hash, key_prefix, fingerprint, fingerprint_version, create_token,
                  kind, input, target, effect, lanes, policy, metadata, priority,
                  supersedes, trace, deadline, deadline_after, run_after, first_target,
-                 first_id, first_token, first_worker, first_digest, first_provider_key, lease, send_within, quarantine, ord)
+                 first_id, first_token, first_worker, first_digest, first_provider_key, lease, send_within, quarantine, webhooks, ord)
 ), created AS (
     INSERT INTO jobs (part, id, owner, key_hash, key_prefix, fingerprint, fingerprint_version, create_token,
-                      kind, input, target, effect, lanes, policy, metadata, priority, supersedes, trace, created_at, deadline)
+                      kind, input, target, effect, lanes, policy, metadata, priority, supersedes, trace, webhooks, created_at, deadline)
     SELECT part, id, owner, key_hash, key_prefix, fingerprint, fingerprint_version, create_token,
-           kind, input, target, effect, lanes, policy, metadata, priority, supersedes, trace, onejob_now(), ends
+           kind, input, target, effect, lanes, policy, metadata, priority, supersedes, trace, webhooks, onejob_now(), ends
       FROM wanted ORDER BY ord
     ON CONFLICT (part, owner, key_hash) DO NOTHING
     RETURNING id
@@ -44,9 +44,9 @@ WITH wanted AS MATERIALIZED (
       FROM wanted w
      WHERE (w.id IN (SELECT id FROM created)) IS TRUE -- looked up in a hash, and never a join of all with all
 ), standing AS (
-    INSERT INTO job_states (part, job_id, state, attempts_made, priority, run_after, deadline, next_target)
+    INSERT INTO job_states (part, job_id, state, attempts_made, priority, run_after, deadline, next_target, hooked)
     SELECT part, id, CASE WHEN starts THEN 'running' ELSE 'queued' END, starts::integer, priority,
-           least(coalesce(run_after, onejob_now()), ends), ends, first_target
+           least(coalesce(run_after, onejob_now()), ends), ends, first_target, webhooks <> ''
       FROM due
 ), started AS (
     INSERT INTO attempts (part, job_id, number, id, lane, lanes, target, target_digest, state, claim_token, worker,
@@ -142,6 +142,7 @@ func (c *creating) insertColumns(rows []int) []any {
 		column(ins, func(in *intent) int64 { return in.spans().lease.Microseconds() }),
 		column(ins, func(in *intent) int64 { return in.spans().sendWithin.Microseconds() }),
 		column(ins, func(in *intent) pgtype.Int8 { return span(in.spans().quarantine) }),
+		text(func(in *intent) string { return onejob.EncodeSubscriptions(in.Webhooks) }),
 	}
 }
 

@@ -29,9 +29,10 @@ import (
 )
 
 var (
-	_ onejob.Store      = (*Store)(nil)
-	_ onejob.ProbeStore = (*Store)(nil)
-	_ onejob.KeyStore   = (*Store)(nil)
+	_ onejob.Store         = (*Store)(nil)
+	_ onejob.ProbeStore    = (*Store)(nil)
+	_ onejob.DeliveryStore = (*Store)(nil)
+	_ onejob.KeyStore      = (*Store)(nil)
 )
 
 // Store keeps jobs in one schema of a PostgreSQL database. It is safe for

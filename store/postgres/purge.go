@@ -38,9 +38,11 @@ SELECT s.part, s.job_id FROM job_states s
  ORDER BY s.finished_at LIMIT $2
    FOR UPDATE SKIP LOCKED`
 
-	// Somebody may still need the payload: an attempt is in doubt, or an incident open.
+	// Somebody may still need the payload: an attempt is in doubt, an endpoint is yet
+	// to be told, or an incident is open.
 	sqlHeld = `(
        EXISTS (SELECT FROM attempts a WHERE a.part = s.part AND a.job_id = s.job_id AND a.state IN ('starting', 'running', 'unknown'))
+    OR EXISTS (SELECT FROM deliveries d WHERE d.part = s.part AND d.job_id = s.job_id AND d.state = 'pending')
     OR EXISTS (SELECT FROM events e WHERE e.part = s.part AND e.job_id = s.job_id
                   AND e.kind IN ('duplicate_effect', 'effect_after_close') AND e.closed_at IS NULL))`
 
@@ -62,6 +64,11 @@ UPDATE jobs j SET input = NULL, metadata = NULL, purged_at = onejob_now()
 UPDATE job_states s SET purged = true, revision = s.revision + 1
   FROM unnest($1::smallint[], $2::text[]) AS u (part, job_id)
  WHERE s.part = u.part AND s.job_id = u.job_id AND NOT s.purged`
+
+	sqlDeliveriesEmpty = `
+UPDATE deliveries d SET body = NULL
+  FROM unnest($1::smallint[], $2::text[]) AS u (part, job_id)
+ WHERE d.part = u.part AND d.job_id = u.job_id`
 
 	sqlAttemptsEmpty = `
 UPDATE attempts a SET result = NULL, result_type = NULL, usage = NULL, evidence = u.evidence
@@ -164,6 +171,7 @@ func queueEmptying(b *pgx.Batch, refs []onejob.JobRef, kept keptEvidence) {
 	b.Queue(sqlJobsEmpty, parts, ids)
 	b.Queue(sqlJobsPurged, parts, ids)
 	b.Queue(sqlProbesEmpty, parts, ids)
+	b.Queue(sqlDeliveriesEmpty, parts, ids)
 	attempts := attemptRefs(kept.refs)
 	b.Queue(sqlAttemptsEmpty, attempts.parts, attempts.jobs, attempts.ids, kept.json)
 	writeEvents(b, column(refs, func(r onejob.JobRef) onejob.JobEvent {
@@ -181,14 +189,21 @@ SELECT s.part, s.job_id FROM jobs j JOIN job_states s ON s.part = j.part AND s.j
  ORDER BY j.created_at LIMIT $2
    FOR UPDATE OF s SKIP LOCKED`
 
-	sqlEventsDelete    = `DELETE FROM events e USING unnest($1::smallint[], $2::text[]) AS u (part, job_id) WHERE e.part = u.part AND e.job_id = u.job_id`
-	sqlProbesDelete    = `DELETE FROM probes p USING (SELECT a.part, a.id` + sqlProbesOf + `) a WHERE p.part = a.part AND p.attempt_id = a.id`
-	sqlAttemptsDelete  = `DELETE FROM attempts a USING unnest($1::smallint[], $2::text[]) AS u (part, job_id) WHERE a.part = u.part AND a.job_id = u.job_id`
-	sqlJobStatesDelete = `DELETE FROM job_states s USING unnest($1::smallint[], $2::text[]) AS u (part, job_id) WHERE s.part = u.part AND s.job_id = u.job_id`
+	// As sqlJobsStillOld.
+	sqlTombstonesStillOld = `
+SELECT s.part, s.job_id FROM unnest($1::smallint[], $2::text[]) AS u (part, job_id)
+  JOIN job_states s ON s.part = u.part AND s.job_id = u.job_id
+ WHERE NOT ` + sqlHeld
+
+	sqlEventsDelete     = `DELETE FROM events e USING unnest($1::smallint[], $2::text[]) AS u (part, job_id) WHERE e.part = u.part AND e.job_id = u.job_id`
+	sqlProbesDelete     = `DELETE FROM probes p USING (SELECT a.part, a.id` + sqlProbesOf + `) a WHERE p.part = a.part AND p.attempt_id = a.id`
+	sqlDeliveriesDelete = `DELETE FROM deliveries d USING unnest($1::smallint[], $2::text[]) AS u (part, job_id) WHERE d.part = u.part AND d.job_id = u.job_id`
+	sqlAttemptsDelete   = `DELETE FROM attempts a USING unnest($1::smallint[], $2::text[]) AS u (part, job_id) WHERE a.part = u.part AND a.job_id = u.job_id`
+	sqlJobStatesDelete  = `DELETE FROM job_states s USING unnest($1::smallint[], $2::text[]) AS u (part, job_id) WHERE s.part = u.part AND s.job_id = u.job_id`
 
 	sqlJobsShrink = `
 UPDATE jobs j
-   SET key_prefix = '', create_token = '', kind = '', target = '', policy = '', supersedes = '', trace = '', deadline = NULL
+   SET key_prefix = '', create_token = '', kind = '', target = '', policy = '', supersedes = '', trace = '', webhooks = '', deadline = NULL
   FROM unnest($1::smallint[], $2::text[]) AS u (part, id)
  WHERE j.part = u.part AND j.id = u.id AND j.purged_at IS NOT NULL`
 )
@@ -199,10 +214,14 @@ func (s *Store) shrinkTombstones(ctx context.Context, p onejob.JobPurgeParams) (
 		if err != nil || len(old) == 0 {
 			return err
 		}
-		shrunk = len(old)
 		parts, ids := refColumns(old)
+		if old, err = t.jobRefs(ctx, sqlTombstonesStillOld, parts, ids); err != nil {
+			return err
+		}
+		shrunk = len(old)
+		parts, ids = refColumns(old)
 		b := t.batch()
-		for _, sql := range []string{sqlEventsDelete, sqlProbesDelete, sqlAttemptsDelete, sqlJobStatesDelete, sqlJobsShrink} {
+		for _, sql := range []string{sqlEventsDelete, sqlProbesDelete, sqlDeliveriesDelete, sqlAttemptsDelete, sqlJobStatesDelete, sqlJobsShrink} {
 			b.Queue(sql, parts, ids)
 		}
 		return t.commit(ctx, b)

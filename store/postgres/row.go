@@ -18,7 +18,7 @@ import (
 const (
 	jobColumns = `
     s.part, s.job_id, j.owner, j.key_hash, j.key_prefix, j.fingerprint, j.fingerprint_version,
-    j.kind, j.target, j.policy, j.metadata, s.priority, j.supersedes, j.trace, j.created_at, j.deadline, j.purged_at,
+    j.kind, j.target, j.policy, j.metadata, s.priority, j.supersedes, j.trace, j.webhooks, j.created_at, j.deadline, j.purged_at,
     s.state, s.version, s.revision, s.attempts_made, s.run_after, s.next_target, s.completed_by, s.blocked,
     s.error_code, s.error, s.cancel_requested_at, s.superseded_by, s.finished_at, s.unblocked_at, `
 	withInput    = `j.input`
@@ -31,13 +31,13 @@ func scanJob(row pgx.Row) (*onejob.Job, error) {
 	var (
 		j                                          onejob.Job
 		part                                       int16
-		policy                                     string
+		policy, webhooks                           string
 		createdAt, runAfter                        time.Time
 		deadline, purged, cancelled, finished, un  pgtype.Timestamptz
 		completedBy, blocked, code, text, replaced pgtype.Text
 	)
 	err := row.Scan(&part, &j.ID, &j.Owner, &j.KeyHash, &j.KeyPrefix, &j.Fingerprint, &j.FingerprintVersion,
-		&j.Kind, &j.Target, &policy, &j.Metadata, &j.Priority, &j.Supersedes, &j.Trace, &createdAt, &deadline, &purged,
+		&j.Kind, &j.Target, &policy, &j.Metadata, &j.Priority, &j.Supersedes, &j.Trace, &webhooks, &createdAt, &deadline, &purged,
 		&j.State, &j.Version, &j.Revision, &j.AttemptsMade, &runAfter, &j.NextTarget, &completedBy, &blocked,
 		&code, &text, &cancelled, &replaced, &finished, &un, &j.Input)
 	if err != nil {
@@ -51,6 +51,9 @@ func scanJob(row pgx.Row) (*onejob.Job, error) {
 	j.Error = failureOf(code, text)
 	if err := json.Unmarshal([]byte(policy), &j.Policy); err != nil {
 		return &j, unreadable(j.ID, "", fmt.Errorf("policy: %w", err))
+	}
+	if j.Webhooks, err = onejob.DecodeSubscriptions(webhooks); err != nil {
+		return &j, unreadable(j.ID, "", fmt.Errorf("webhooks: %w", err))
 	}
 	if j.Blocked, err = fromJSON[onejob.Blocked](blocked); err != nil {
 		return &j, unreadable(j.ID, "", fmt.Errorf("blocked: %w", err))

@@ -66,10 +66,11 @@ func (x *tx) expire(ref onejob.AttemptRef) (over bool, err error) {
 			next        = CASE state WHEN 'starting' THEN 'again'        ELSE next      END,
 			own_fault   = CASE state WHEN 'starting' THEN 1              ELSE own_fault END,
 			finished_at = CASE state WHEN 'starting' THEN ?                             END,
+			unknown_at  = CASE state WHEN 'running'  THEN ?              ELSE unknown_at END,
 			evidence    = json_set(CASE WHEN json_valid(evidence) THEN evidence ELSE '{}' END, '$.error', 'the lease of worker ' || worker ||
 				CASE state WHEN 'starting' THEN ' ended before anything was sent' ELSE ' ended without word' END)
 		WHERE part = ? AND id = ? AND job_id = ? AND lease_expires_at <= ? AND `+needsWorker+` AND `+sources(onejob.EventLeaseOver),
-		x.now, int(ref.Part), ref.ID, ref.JobID, x.now)
+		x.now, x.now, int(ref.Part), ref.ID, ref.JobID, x.now)
 	if err != nil || n == 0 {
 		return false, err
 	}

@@ -51,8 +51,10 @@ func (x *tx) settle(p *onejob.AttemptFinishParams, event onejob.Event, state one
 	if state == onejob.AttemptUnknown && outcome != onejob.OutcomeResultLost {
 		outcome = onejob.OutcomeUnknown // also what this program does not know
 	}
-	var finished, retryAt time.Time
-	if state != onejob.AttemptUnknown {
+	var finished, unknown, retryAt time.Time
+	if state == onejob.AttemptUnknown {
+		unknown = x.now
+	} else {
 		finished = x.now
 	}
 	if p.RetryAfter > 0 {
@@ -65,13 +67,13 @@ func (x *tx) settle(p *onejob.AttemptFinishParams, event onejob.Event, state one
 			next = ?, own_fault = ?, provider_id = coalesce(?, provider_id), retry_at = coalesce(?, retry_at),
 			result = ?, result_type = ?, result_lost = ?,
 			cost_micros = CASE ? WHEN '' THEN cost_micros ELSE ? END, currency = CASE ? WHEN '' THEN currency ELSE ? END,
-			usage = coalesce(?, usage), finished_at = ?
+			usage = coalesce(?, usage), finished_at = ?, unknown_at = coalesce(?, unknown_at)
 		WHERE part = ? AND id = ? AND job_id = ? AND claim_token = ? AND `+sources(event),
 		string(state), string(outcome), orNull(p.Phase), encode(p.Evidence), code, message,
 		orNull(p.Next), p.OwnFault, orNull(p.ProviderID), retryAt,
 		body, contentType, lost,
 		p.Currency, p.CostMicros, p.Currency, p.Currency,
-		orNull(string(p.Usage)), finished,
+		orNull(string(p.Usage)), finished, unknown,
 		int(p.Ref.Part), p.Ref.ID, p.Ref.JobID, p.ClaimToken)
 	return n == 1, err
 }

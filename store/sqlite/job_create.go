@@ -42,7 +42,7 @@ func newJob(p *onejob.JobCreateParams, now time.Time) *onejob.Job {
 		KeyHash: p.KeyHash, KeyPrefix: p.KeyPrefix,
 		Fingerprint: p.Fingerprint, FingerprintVersion: p.FingerprintVersion,
 		Kind: p.Kind, Input: p.Input, Target: p.Target, Policy: p.Policy,
-		Metadata: p.Metadata, Priority: p.Priority, Supersedes: p.Supersedes, Trace: p.Trace,
+		Metadata: p.Metadata, Priority: p.Priority, Supersedes: p.Supersedes, Trace: p.Trace, Webhooks: p.Webhooks,
 		CreatedAt: now, Deadline: later(p.Deadline), RunAfter: later(p.RunAfter),
 		State: onejob.JobQueued, Version: 1, Revision: 1,
 	}
@@ -63,12 +63,12 @@ func (x *tx) insertJob(j *onejob.Job, token string) (inserted bool, err error) {
 	n, err := x.exec(`
 		INSERT INTO jobs (
 			part, id, owner, key_hash, key_prefix, fingerprint, fingerprint_version, create_token,
-			kind, target, effect, lanes, policy, metadata, priority, supersedes, trace, created_at, deadline, input)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			kind, target, effect, lanes, policy, metadata, priority, supersedes, trace, webhooks, created_at, deadline, input)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (part, owner, key_hash) DO NOTHING`,
 		int(j.Part), j.ID, j.Owner, j.KeyHash, j.KeyPrefix, j.Fingerprint, j.FingerprintVersion, token,
 		j.Kind, j.Target, string(j.Policy.Effect), j.Policy.Lanes, encode(j.Policy), blobOrNull(j.Metadata),
-		j.Priority, j.Supersedes, j.Trace, j.CreatedAt, j.Deadline, j.Input)
+		j.Priority, j.Supersedes, j.Trace, onejob.EncodeSubscriptions(j.Webhooks), j.CreatedAt, j.Deadline, j.Input)
 	return n == 1, err
 }
 
@@ -194,9 +194,9 @@ func (x *tx) insertState(j *onejob.Job) error {
 	code, message := failureColumns(j.Error)
 	_, err := x.exec(`
 		INSERT INTO job_states (
-			part, job_id, state, version, revision, attempts_made, priority, run_after, next_target, deadline, error_code, error, finished_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			part, job_id, state, version, revision, attempts_made, priority, run_after, next_target, deadline, error_code, error, finished_at, hooked)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		int(j.Part), j.ID, string(j.State), j.Version, j.Revision, j.AttemptsMade, j.Priority, j.RunAfter, j.NextTarget, j.Deadline,
-		code, message, j.FinishedAt)
+		code, message, j.FinishedAt, len(j.Webhooks) > 0)
 	return err
 }

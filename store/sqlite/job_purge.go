@@ -58,10 +58,11 @@ func (x *tx) old(list string, before time.Time, limit int) (refs []onejob.JobRef
 
 const (
 	// unneeded is the condition that nobody can still need the payload of a job
-	// that is over: nothing is in doubt, and no incident is open.
+	// that is over: nothing is in doubt, nobody is yet to be told, and no incident is open.
 	unneeded = `
 		NOT EXISTS (SELECT 1 FROM attempts a WHERE a.part = s.part AND a.job_id = s.job_id
 			AND a.state IN ('starting', 'running', 'unknown'))
+		AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.part = s.part AND d.job_id = s.job_id AND d.state = 'pending')
 		AND NOT EXISTS (SELECT 1 FROM events e WHERE e.part = s.part AND e.job_id = s.job_id
 			AND e.kind IN ('duplicate_effect', 'effect_after_close') AND e.closed_at IS NULL)`
 
@@ -90,6 +91,7 @@ func (x *tx) purge(ref onejob.JobRef, before time.Time) (purged bool, err error)
 			evidence = CASE WHEN json_valid(evidence) THEN json_remove(evidence, '$.excerpt') ELSE '{}' END WHERE part = ? AND job_id = ?`,
 		`UPDATE probes SET evidence = CASE WHEN json_valid(evidence) THEN json_remove(evidence, '$.excerpt') ELSE '{}' END
 			WHERE part = ? AND attempt_id IN (SELECT id FROM attempts a WHERE a.part = probes.part AND a.job_id = ?)`,
+		`UPDATE deliveries SET body = NULL WHERE part = ? AND job_id = ?`,
 		`UPDATE job_states SET purged = 1, revision = revision + 1 WHERE part = ? AND job_id = ?`,
 	} {
 		if _, err := x.exec(statement, int(ref.Part), ref.ID); err != nil {
@@ -103,7 +105,7 @@ func (x *tx) purge(ref onejob.JobRef, before time.Time) (purged bool, err error)
 func (x *tx) shrink(ref onejob.JobRef, before time.Time) (shrunk bool, err error) {
 	n, err := x.exec(`
 		UPDATE jobs SET key_prefix = '', create_token = '', kind = '', target = '', policy = '', priority = 0,
-			supersedes = '', trace = '', deadline = NULL
+			supersedes = '', trace = '', webhooks = '', deadline = NULL
 		WHERE part = ? AND id = ? AND purged_at IS NOT NULL AND `+settled,
 		int(ref.Part), ref.ID, x.now)
 	if err != nil || n == 0 {
@@ -112,6 +114,7 @@ func (x *tx) shrink(ref onejob.JobRef, before time.Time) (shrunk bool, err error
 	for _, statement := range []string{
 		`DELETE FROM events WHERE part = ? AND job_id = ?`,
 		`DELETE FROM probes WHERE part = ? AND attempt_id IN (SELECT id FROM attempts a WHERE a.part = probes.part AND a.job_id = ?)`,
+		`DELETE FROM deliveries WHERE part = ? AND job_id = ?`,
 		`DELETE FROM attempts WHERE part = ? AND job_id = ?`,
 		`DELETE FROM job_states WHERE part = ? AND job_id = ?`,
 	} {

@@ -14,7 +14,7 @@ const open = `state IN ('queued', 'running', 'blocked')`
 // job_states is joined from the left: a shrunk tombstone has none.
 const jobColumns = `
 	j.part, j.id, j.owner, j.key_hash, j.key_prefix, j.fingerprint, j.fingerprint_version, j.create_token,
-	j.kind, j.target, j.policy, j.metadata, j.priority, j.supersedes, j.trace, j.created_at, j.deadline, j.purged_at,
+	j.kind, j.target, j.policy, j.metadata, j.priority, j.supersedes, j.trace, j.webhooks, j.created_at, j.deadline, j.purged_at,
 	s.state, s.version, s.revision, s.attempts_made, s.run_after, s.next_target, s.completed_by,
 	s.blocked, s.error_code, s.error, s.cancel_requested_at, s.superseded_by, s.finished_at, s.unblocked_at`
 
@@ -37,6 +37,7 @@ func scanJob(r *row, j *storedJob) error {
 	j.Kind, j.Target = r.String(), r.String()
 	policy := r.String()
 	j.Metadata, j.Priority, j.Supersedes, j.Trace = r.Bytes(), r.Int(), r.String(), r.String()
+	webhooks := r.String()
 	j.CreatedAt, j.Deadline, j.PurgedAt = r.Time(), r.Time(), r.Time()
 
 	j.State, j.Version, j.Revision = onejob.JobState(r.String()), r.Int64(), r.Int64()
@@ -47,6 +48,11 @@ func scanJob(r *row, j *storedJob) error {
 
 	if policy != "" {
 		if err := decode(policy, &j.Policy); err != nil {
+			return err
+		}
+	}
+	if webhooks != "" {
+		if err := decode(webhooks, &j.Webhooks); err != nil {
 			return err
 		}
 	}

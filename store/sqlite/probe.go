@@ -174,9 +174,10 @@ func (s *Store) AttemptAsk(ctx context.Context, limit int) (changed []onejob.Att
 // not told of since is in doubt from now on.
 func (x *tx) askPerson(ref onejob.AttemptRef) error {
 	n, err := x.exec(`
-		UPDATE attempts SET asked_at = ?, state = 'unknown', outcome = CASE state WHEN 'running' THEN 'unknown' ELSE outcome END
+		UPDATE attempts SET asked_at = ?, unknown_at = coalesce(unknown_at, ?),
+			state = 'unknown', outcome = CASE state WHEN 'running' THEN 'unknown' ELSE outcome END
 		WHERE part = ? AND id = ? AND asked_at IS NULL AND ask_at <= ? AND `+asked,
-		x.now, int(ref.Part), ref.ID, x.now)
+		x.now, x.now, int(ref.Part), ref.ID, x.now)
 	if err != nil || n == 0 {
 		return err
 	}

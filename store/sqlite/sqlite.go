@@ -105,9 +105,10 @@ type Store struct {
 }
 
 var (
-	_ onejob.Store      = (*Store)(nil)
-	_ onejob.ProbeStore = (*Store)(nil)
-	_ onejob.KeyStore   = (*Store)(nil)
+	_ onejob.Store         = (*Store)(nil)
+	_ onejob.ProbeStore    = (*Store)(nil)
+	_ onejob.DeliveryStore = (*Store)(nil)
+	_ onejob.KeyStore      = (*Store)(nil)
 )
 
 // Open opens the database at path, a file name, and creates it when there is

@@ -49,9 +49,9 @@ func (f *fixture) awaitingB(key string) *onejob.Job {
 }
 
 // twoLanes records an intent with an attempt running at a and a racing one at b.
-func (f *fixture) twoLanes(key string) (first, second onejob.Attempt) {
+func (f *fixture) twoLanes(key string, change ...func(*onejob.JobCreateParams)) (first, second onejob.Attempt) {
 	f.Helper()
-	first = f.running(key, racing(2, "a", "b", "c"))
+	first = f.running(key, append([]func(*onejob.JobCreateParams){racing(2, "a", "b", "c")}, change...)...)
 	return first, f.mark(f.start(laneOf(first.JobID, 1, "b")))
 }
 

@@ -29,6 +29,7 @@ CREATE TABLE jobs (
     priority            smallint    NOT NULL,
     supersedes          text        NOT NULL,
     trace               text        NOT NULL,
+    webhooks            text        NOT NULL DEFAULT '', -- JSON, who is told about it; '' for nobody
     created_at          timestamptz NOT NULL,
     deadline            timestamptz,
     purged_at           timestamptz,
@@ -39,7 +40,9 @@ CREATE TABLE jobs (
     CONSTRAINT jobs_lanes UNIQUE (part, id, lanes),
     -- Nobody can open a racing lane on a charge.
     CONSTRAINT jobs_race_without_effect CHECK (lanes = 1 OR effect = 'none'),
-    CONSTRAINT jobs_input_until_purged CHECK ((input IS NULL) = (purged_at IS NOT NULL))
+    CONSTRAINT jobs_input_until_purged CHECK ((input IS NULL) = (purged_at IS NOT NULL)),
+    -- What cannot be read here would keep the job from ending.
+    CONSTRAINT jobs_webhooks CHECK (CASE webhooks WHEN '' THEN true ELSE jsonb_typeof(webhooks::jsonb) = 'array' END)
 );
 -- Out of line and as it came: compressing on the way in costs more than it saves.
 ALTER TABLE jobs ALTER COLUMN input SET STORAGE EXTERNAL;
@@ -66,6 +69,7 @@ CREATE TABLE job_states (
     unblocked_at        timestamptz,
     replays             integer     NOT NULL DEFAULT 0,
     purged              boolean     NOT NULL DEFAULT false, -- as jobs.purged_at, for the index
+    hooked              boolean     NOT NULL DEFAULT false, -- jobs.webhooks is not empty
     PRIMARY KEY (part, job_id),
     FOREIGN KEY (part, job_id) REFERENCES jobs (part, id),
     CONSTRAINT job_states_winner     CHECK ((state = 'succeeded') = (completed_by IS NOT NULL)),
@@ -198,6 +202,46 @@ CREATE TABLE probes (
     FOREIGN KEY (part, attempt_id) REFERENCES attempts (part, id)
 );
 
+-- The outbox: one webhook to one endpoint a row. Triggers write them.
+CREATE TABLE deliveries (
+    part        smallint    NOT NULL,
+    id          text COLLATE "C" NOT NULL,
+    job_id      text COLLATE "C" NOT NULL,
+    attempt_id  text        NOT NULL DEFAULT '',
+    endpoint    text COLLATE "C" NOT NULL CHECK (endpoint <> ''),
+    event       text        NOT NULL CHECK (event IN ('job.succeeded', 'job.failed', 'job.cancelled', 'job.blocked',
+        'attempt.unknown', 'attempt.asked', 'incident.duplicate_effect', 'incident.effect_after_close')),
+    state       text        NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'delivered', 'failed')),
+    tries       integer     NOT NULL DEFAULT 0 CHECK (tries >= 0),
+    status      integer     NOT NULL DEFAULT 0,
+    error       text        NOT NULL DEFAULT '',
+    created_at  timestamptz NOT NULL,
+    since       timestamptz NOT NULL,         -- when it was made or last resent
+    due_at      timestamptz,
+    finished_at timestamptz,
+    body        bytea,                        -- what the first try sent
+    PRIMARY KEY (part, id),
+    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id),
+    CONSTRAINT deliveries_pending  CHECK ((state = 'pending') = (due_at IS NOT NULL)),
+    CONSTRAINT deliveries_finished CHECK ((state = 'pending') = (finished_at IS NULL))
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
+ALTER TABLE deliveries ALTER COLUMN body SET STORAGE EXTERNAL;
+-- The end of a job is told to an endpoint once, ever.
+CREATE UNIQUE INDEX deliveries_one_end ON deliveries (part, job_id, endpoint)
+    WHERE event IN ('job.succeeded', 'job.failed', 'job.cancelled');
+-- By endpoint first: what waits for one keeps no other's from their turn.
+CREATE INDEX deliveries_due ON deliveries (endpoint, due_at, id) WHERE state = 'pending';
+CREATE INDEX deliveries_waiting ON deliveries (since) WHERE state = 'pending';
+CREATE INDEX deliveries_of_job ON deliveries (part, job_id, created_at DESC, id DESC);
+CREATE INDEX deliveries_by_time ON deliveries (created_at DESC, id DESC);
+
+-- Endpoints that are not sent anything.
+CREATE TABLE webhook_endpoints (
+    id          text COLLATE "C" PRIMARY KEY,
+    disabled_at timestamptz NOT NULL,
+    reason      text        NOT NULL
+);
+
 CREATE TABLE api_keys (
     id         text        PRIMARY KEY,
     owner      text        NOT NULL CHECK (owner <> ''),
@@ -223,6 +267,7 @@ BEGIN
        OR NEW.target       NOT IN ('', OLD.target)
        OR NEW.policy       NOT IN ('', OLD.policy)
        OR NEW.supersedes   NOT IN ('', OLD.supersedes)
+       OR NEW.webhooks     NOT IN ('', OLD.webhooks)
        OR NEW.create_token NOT IN ('', OLD.create_token)
        OR (NEW.deadline IS NOT NULL AND NEW.deadline IS DISTINCT FROM OLD.deadline)
     THEN
@@ -276,5 +321,62 @@ BEGIN
     RETURN NEW;
 END $$;
 CREATE TRIGGER attempts_fixed BEFORE UPDATE ON attempts FOR EACH ROW EXECUTE FUNCTION onejob_attempts_fixed();
+
+-- The outbox is written below, by the statement that changes what it tells of: no
+-- path to a change can forget it, and no path to it leaves the change out. The
+-- conditions stand at the triggers, where they cost a job without webhooks nothing.
+--
+-- Every subscriber is told how a job ended, and of the rest who asks. A job that
+-- ends twice is against the rules elsewhere; that it is told once must not keep it
+-- from ending.
+CREATE FUNCTION onejob_tell(told_part smallint, told_job text, told_attempt text, told_event text, is_end boolean) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO deliveries (part, id, job_id, attempt_id, endpoint, event, created_at, since, due_at)
+    SELECT j.part, 'msg_' || lpad(to_hex(j.part::integer), 2, '0') || replace(gen_random_uuid()::text, '-', ''),
+           j.id, told_attempt, w.endpoint, told_event, onejob_now(), onejob_now(), onejob_now()
+      FROM jobs j
+     CROSS JOIN LATERAL (
+           SELECT DISTINCT s ->> 'endpoint' AS endpoint
+             FROM jsonb_array_elements((CASE j.webhooks WHEN '' THEN '[]' ELSE j.webhooks END)::jsonb) s
+            WHERE s ->> 'endpoint' <> '' AND (is_end OR s -> 'events' ? told_event)
+           ) w
+     WHERE j.part = told_part AND j.id = told_job
+    ON CONFLICT DO NOTHING
+$$;
+
+CREATE FUNCTION onejob_states_told() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM onejob_tell(NEW.part, NEW.job_id, '', 'job.' || NEW.state, true);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER job_states_told AFTER UPDATE OF state ON job_states FOR EACH ROW
+    WHEN (NEW.hooked AND NEW.state IN ('succeeded', 'failed', 'cancelled') AND OLD.state NOT IN ('succeeded', 'failed', 'cancelled'))
+    EXECUTE FUNCTION onejob_states_told();
+CREATE TRIGGER job_states_told_at_once AFTER INSERT ON job_states FOR EACH ROW
+    WHEN (NEW.hooked AND NEW.state IN ('succeeded', 'failed', 'cancelled'))
+    EXECUTE FUNCTION onejob_states_told();
+
+CREATE FUNCTION onejob_events_told() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM onejob_tell(NEW.part, NEW.job_id, NEW.attempt_id, CASE NEW.kind
+        WHEN 'blocked'            THEN 'job.blocked'
+        WHEN 'asked'              THEN 'attempt.asked'
+        WHEN 'duplicate_effect'   THEN 'incident.duplicate_effect'
+        WHEN 'effect_after_close' THEN 'incident.effect_after_close'
+    END, false);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER events_told AFTER INSERT ON events FOR EACH ROW
+    WHEN (NEW.kind IN ('blocked', 'asked', 'duplicate_effect', 'effect_after_close'))
+    EXECUTE FUNCTION onejob_events_told();
+
+-- That an attempt entered unknown is written down nowhere else.
+CREATE FUNCTION onejob_attempts_told() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM onejob_tell(NEW.part, NEW.job_id, NEW.id, 'attempt.unknown', false);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER attempts_told AFTER UPDATE OF state ON attempts FOR EACH ROW
+    WHEN (NEW.state = 'unknown' AND OLD.state <> 'unknown')
+    EXECUTE FUNCTION onejob_attempts_told();
 
 -- +goose StatementEnd

@@ -26,6 +26,7 @@ CREATE TABLE jobs (
     priority            INTEGER NOT NULL,
     supersedes          TEXT    NOT NULL,
     trace               TEXT    NOT NULL,
+    webhooks            TEXT    NOT NULL DEFAULT '', -- JSON, who is told about it; '' for nobody
     created_at          INTEGER NOT NULL,
     deadline            INTEGER,
     purged_at           INTEGER,
@@ -35,7 +36,9 @@ CREATE TABLE jobs (
     CONSTRAINT jobs_one_per_key UNIQUE (part, owner, key_hash),
     -- Nobody can open a racing lane on a charge.
     CONSTRAINT jobs_race_without_effect CHECK (lanes = 1 OR effect = 'none'),
-    CONSTRAINT jobs_input_until_purged CHECK ((input IS NULL) = (purged_at IS NOT NULL))
+    CONSTRAINT jobs_input_until_purged CHECK ((input IS NULL) = (purged_at IS NOT NULL)),
+    -- What cannot be read here would keep the job from ending.
+    CONSTRAINT jobs_webhooks CHECK (webhooks = '' OR json_type(webhooks) = 'array')
 ) STRICT;
 
 CREATE TABLE job_states (
@@ -60,6 +63,7 @@ CREATE TABLE job_states (
     unblocked_at        INTEGER,
     replays             INTEGER NOT NULL DEFAULT 0,
     purged              INTEGER NOT NULL DEFAULT 0 CHECK (purged IN (0, 1)), -- keeps tombstones out of the purge's index
+    hooked              INTEGER NOT NULL DEFAULT 0 CHECK (hooked IN (0, 1)), -- jobs.webhooks is not empty
     PRIMARY KEY (part, job_id),
     FOREIGN KEY (part, job_id) REFERENCES jobs (part, id),
     CONSTRAINT job_states_winner     CHECK ((state = 'succeeded') = (completed_by IS NOT NULL)),
@@ -114,6 +118,7 @@ CREATE TABLE attempts (
     ask_at              INTEGER,          -- when a person is to be asked about it
     asked_at            INTEGER,
     accepted_at         INTEGER,
+    unknown_at          INTEGER,          -- when it entered unknown
     result              BLOB,
     PRIMARY KEY (part, job_id, number),
     CONSTRAINT attempts_id UNIQUE (part, id),
@@ -183,6 +188,45 @@ CREATE TABLE probes (
     next_at    INTEGER,
     PRIMARY KEY (part, attempt_id, number),
     FOREIGN KEY (part, attempt_id) REFERENCES attempts (part, id)
+) STRICT, WITHOUT ROWID;
+
+-- The outbox: one webhook to one endpoint a row. Triggers write them.
+CREATE TABLE deliveries (
+    part        INTEGER NOT NULL,
+    id          TEXT    NOT NULL,
+    job_id      TEXT    NOT NULL,
+    attempt_id  TEXT    NOT NULL DEFAULT '',
+    endpoint    TEXT    NOT NULL CHECK (endpoint <> ''),
+    event       TEXT    NOT NULL CHECK (event IN ('job.succeeded', 'job.failed', 'job.cancelled', 'job.blocked',
+        'attempt.unknown', 'attempt.asked', 'incident.duplicate_effect', 'incident.effect_after_close')),
+    state       TEXT    NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'delivered', 'failed')),
+    tries       INTEGER NOT NULL DEFAULT 0 CHECK (tries >= 0),
+    status      INTEGER NOT NULL DEFAULT 0,
+    error       TEXT    NOT NULL DEFAULT '',
+    created_at  INTEGER NOT NULL,
+    since       INTEGER NOT NULL,         -- when it was made or last resent
+    due_at      INTEGER,
+    finished_at INTEGER,
+    body        BLOB,                     -- what the first try sent
+    PRIMARY KEY (part, id),
+    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id),
+    CONSTRAINT deliveries_pending  CHECK ((state = 'pending') = (due_at IS NOT NULL)),
+    CONSTRAINT deliveries_finished CHECK ((state = 'pending') = (finished_at IS NULL))
+) STRICT;
+-- The end of a job is told to an endpoint once, ever.
+CREATE UNIQUE INDEX deliveries_one_end ON deliveries (part, job_id, endpoint)
+    WHERE event IN ('job.succeeded', 'job.failed', 'job.cancelled');
+-- By endpoint first: what waits for one keeps no other's from their turn.
+CREATE INDEX deliveries_due ON deliveries (endpoint, due_at, id) WHERE state = 'pending';
+CREATE INDEX deliveries_waiting ON deliveries (since) WHERE state = 'pending';
+CREATE INDEX deliveries_of_job ON deliveries (part, job_id, created_at DESC, id DESC);
+CREATE INDEX deliveries_by_time ON deliveries (created_at DESC, id DESC);
+
+-- Endpoints that are not sent anything.
+CREATE TABLE webhook_endpoints (
+    id          TEXT    PRIMARY KEY,
+    disabled_at INTEGER NOT NULL,
+    reason      TEXT    NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE api_keys (

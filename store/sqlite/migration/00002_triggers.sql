@@ -11,6 +11,7 @@ WHEN (NEW.part, NEW.id, NEW.owner, NEW.key_hash, NEW.fingerprint, NEW.fingerprin
      (OLD.part, OLD.id, OLD.owner, OLD.key_hash, OLD.fingerprint, OLD.fingerprint_version, OLD.effect, OLD.lanes, OLD.created_at)
      OR NEW.purged_at IS NULL
      OR NEW.input IS NOT NULL
+     OR NEW.webhooks NOT IN ('', OLD.webhooks)
 BEGIN
     SELECT RAISE(ABORT, 'a job is immutable');
 END;
@@ -51,5 +52,78 @@ CREATE TRIGGER attempts_lanes BEFORE INSERT ON attempts
 WHEN NEW.lanes IS NOT (SELECT j.lanes FROM jobs j WHERE j.part = NEW.part AND j.id = NEW.job_id)
 BEGIN
     SELECT RAISE(ABORT, 'an attempt carries the lanes of its job');
+END;
+-- +goose StatementEnd
+
+-- Who is told about a job: where each subscription lies in its document.
+CREATE VIEW subscribers AS
+SELECT j.part, j.id AS job_id, j.webhooks, s.fullkey || '.events' AS events, json_extract(j.webhooks, s.fullkey || '.endpoint') AS endpoint
+FROM jobs j, json_each(CASE j.webhooks WHEN '' THEN '[]' ELSE j.webhooks END) s;
+
+-- The outbox is written here, by the statement that changes what it tells of: no
+-- path to a change can forget it, and no path to it leaves the change out.
+--
+-- Every subscriber is told how a job ended. A job that ends twice is against the
+-- rules elsewhere; that it is told once must not keep it from ending.
+-- +goose StatementBegin
+CREATE TRIGGER job_states_told AFTER UPDATE OF state ON job_states
+WHEN NEW.hooked AND NEW.state IN ('succeeded', 'failed', 'cancelled') AND OLD.state NOT IN ('succeeded', 'failed', 'cancelled')
+BEGIN
+    INSERT INTO deliveries (part, id, job_id, endpoint, event, created_at, since, due_at)
+    SELECT NEW.part, 'msg_' || printf('%02x', NEW.part) || lower(hex(randomblob(16))), NEW.job_id, w.endpoint, 'job.' || NEW.state,
+        NEW.finished_at, NEW.finished_at, NEW.finished_at
+    FROM (SELECT DISTINCT endpoint FROM subscribers WHERE part = NEW.part AND job_id = NEW.job_id AND endpoint <> '') w
+    WHERE true
+    ON CONFLICT DO NOTHING;
+END;
+-- +goose StatementEnd
+
+-- A job can end as it is created: its deadline had passed.
+-- +goose StatementBegin
+CREATE TRIGGER job_states_told_at_once AFTER INSERT ON job_states
+WHEN NEW.hooked AND NEW.state IN ('succeeded', 'failed', 'cancelled')
+BEGIN
+    INSERT INTO deliveries (part, id, job_id, endpoint, event, created_at, since, due_at)
+    SELECT NEW.part, 'msg_' || printf('%02x', NEW.part) || lower(hex(randomblob(16))), NEW.job_id, w.endpoint, 'job.' || NEW.state,
+        NEW.finished_at, NEW.finished_at, NEW.finished_at
+    FROM (SELECT DISTINCT endpoint FROM subscribers WHERE part = NEW.part AND job_id = NEW.job_id AND endpoint <> '') w
+    WHERE true
+    ON CONFLICT DO NOTHING;
+END;
+-- +goose StatementEnd
+
+-- Who asks for it is told what was written down.
+-- +goose StatementBegin
+CREATE TRIGGER events_told AFTER INSERT ON events
+WHEN NEW.kind IN ('blocked', 'asked', 'duplicate_effect', 'effect_after_close')
+BEGIN
+    INSERT INTO deliveries (part, id, job_id, attempt_id, endpoint, event, created_at, since, due_at)
+    SELECT NEW.part, 'msg_' || printf('%02x', NEW.part) || lower(hex(randomblob(16))), NEW.job_id, NEW.attempt_id, w.endpoint, w.event,
+        NEW.at, NEW.at, NEW.at
+    FROM (
+        SELECT DISTINCT s.endpoint, e.value AS event FROM subscribers s, json_each(s.webhooks, s.events) e
+        WHERE s.part = NEW.part AND s.job_id = NEW.job_id AND s.endpoint <> '' AND e.value = CASE NEW.kind
+            WHEN 'blocked'            THEN 'job.blocked'
+            WHEN 'asked'              THEN 'attempt.asked'
+            WHEN 'duplicate_effect'   THEN 'incident.duplicate_effect'
+            WHEN 'effect_after_close' THEN 'incident.effect_after_close'
+        END
+    ) w;
+END;
+-- +goose StatementEnd
+
+-- And that an attempt entered unknown, which is written down nowhere else.
+-- +goose StatementBegin
+CREATE TRIGGER attempts_told AFTER UPDATE OF state ON attempts
+WHEN NEW.state = 'unknown' AND OLD.state <> 'unknown'
+BEGIN
+    INSERT INTO deliveries (part, id, job_id, attempt_id, endpoint, event, created_at, since, due_at)
+    SELECT NEW.part, 'msg_' || printf('%02x', NEW.part) || lower(hex(randomblob(16))), NEW.job_id, NEW.id, w.endpoint, 'attempt.unknown',
+        w.at, w.at, w.at
+    FROM (
+        SELECT DISTINCT s.endpoint, coalesce(NEW.unknown_at, c.high_water) AS at
+        FROM subscribers s, json_each(s.webhooks, s.events) e, clock c
+        WHERE s.part = NEW.part AND s.job_id = NEW.job_id AND s.endpoint <> '' AND e.value = 'attempt.unknown'
+    ) w;
 END;
 -- +goose StatementEnd
