@@ -53,7 +53,7 @@ var floors = []floor{
 	{room: "internal/console/...", may: []string{"."}, third: others, also: []string{"store/memory"}},
 
 	// The attic.
-	{room: "internal/config/...", may: []string{".", "provider/..."}, third: others, by: []string{"internal/cli/..."}},
+	{room: "internal/config/...", may: []string{".", "provider/...", "webhook"}, third: others, by: []string{"internal/cli/..."}},
 	{room: "internal/demo/...", may: []string{"sim"}, by: []string{"internal/cli/..."}},
 	{room: "internal/cli/...", may: []string{"..."}, third: others, by: []string{"cmd/..."}},
 	{room: "cmd/onejob", may: []string{"internal/cli"}},

@@ -20,6 +20,7 @@ import (
 // that depend on others.
 func (c *Config) check(d *decoder) {
 	c.checkServer(d)
+	c.Webhooks.check(d, "webhooks")
 	for _, name := range sortedKeys(c.File.Targets) {
 		target := c.File.Targets[name]
 		target.check(d, "targets."+name, c.PublicURL)

@@ -22,7 +22,7 @@ type File struct {
 	Secret     Secret    `yaml:"secret" doc:"The instance secret that fingerprints are made with. It must stay the same for the life of the store. Absent: made once and kept beside a SQLite store; PostgreSQL needs it."`
 	Limits     Limits    `yaml:"limits" doc:"Bounds on what callers may send."`
 
-	Webhooks later `yaml:"webhooks"`
+	Webhooks Webhooks `yaml:"webhooks" doc:"Who is told when a job ends."`
 }
 
 // later is a key that a version to come will know.

@@ -46,7 +46,7 @@ type LoadParams struct {
 	Flags map[string]string
 	// Getenv reads the environment. Nil: it is empty.
 	Getenv func(string) string
-	// StoreOnly leaves out of account what is wrong with targets and kinds, for
+	// StoreOnly leaves out of account what is wrong with targets, kinds and webhooks, for
 	// commands that only open the store.
 	StoreOnly bool
 }
@@ -74,7 +74,7 @@ func Load(p LoadParams) (*Config, error) {
 	c.overlay(d, p)
 	c.check(d)
 	if p.StoreOnly {
-		d.dropFaults("targets", "kinds")
+		d.dropFaults("targets", "kinds", "webhooks")
 	}
 	if len(d.faults) > 0 {
 		sortFaults(d.faults)
@@ -157,7 +157,7 @@ func settingsOf(path string, v reflect.Value) []setting {
 		value, at := v.Field(f.index), join(path, f.key)
 		_, isText := value.Addr().Interface().(textValue)
 		switch {
-		case f.later || value.Kind() == reflect.Map:
+		case f.later || value.Kind() == reflect.Map || value.Kind() == reflect.Slice:
 		case value.Kind() == reflect.Struct && !isText:
 			settings = append(settings, settingsOf(at, value)...)
 		default:

@@ -237,7 +237,6 @@ func TestKeysOfFeaturesToComeAreRefusedByName(t *testing.T) {
 	tests := []struct{ text, at, what string }{
 		{minimal + "  k: {effect: none, targets: [acme], contract: c.yaml}\n", "6:38: kinds.k", "contract"},
 		{minimal + "  k: {effect: none, targets: [acme], unknown: {assume: failed}}\n", "6:48: kinds.k.unknown", "assume"},
-		{"webhooks: {endpoints: []}\n", "1:1", "webhooks"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {

@@ -125,10 +125,10 @@ func (p *printer) slice(v reflect.Value, key, path string, depth int) {
 	if v.Len() == 0 {
 		return
 	}
-	if v.Type().Elem().Kind() == reflect.String {
+	if v.Type().Elem().Kind() != reflect.Struct {
 		items := make([]string, v.Len())
 		for i := range items {
-			items[i] = quoteYAML(v.Index(i).String())
+			items[i] = quoteYAML(fmt.Sprint(v.Index(i).Interface())) // text, and durations in their own words
 		}
 		p.line(depth, key, "["+strings.Join(items, ", ")+"]", path)
 		return

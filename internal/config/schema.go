@@ -57,6 +57,8 @@ func schemaOf(t reflect.Type, f field) object {
 		return withDefault(object{"type": "string", "pattern": durationPattern, "examples": []string{"30s", "10m", "24h", "30d"}}, f.fallback)
 	case reflect.TypeFor[Lifetime]():
 		return withDefault(object{"anyOf": []object{{"type": "string", "pattern": durationPattern}, {"const": forever}}}, f.fallback)
+	case reflect.TypeFor[WebhookEvent]():
+		return object{"enum": askableEvents()}
 	case reflect.TypeFor[Secret]():
 		return withDefault(object{"type": "string"}, f.fallback)
 	case reflect.TypeFor[Failover]():
