@@ -307,6 +307,25 @@ func TestOperatorsSeeTheEndpointsThatConcernThemAndEnableThem(t *testing.T) {
 	}
 }
 
+// What endpoints are sent is what the document says, of a job in whatever state.
+func TestWebhooksAreAsDocumented(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withWebhooks)
+	w.succeeded("k1", jsonResult(`{"a":1}`))
+	w.unknown("k2", `{"kind":"charge","input":1,"metadata":{"a":1}}`)
+	for _, d := range w.deliveries(w.admin, "") {
+		job, err := w.client.Get(t.Context(), "", d.JobID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := httpapi.WebhookBody(onejob.Delivery{ID: d.ID, JobID: d.JobID, AttemptID: d.AttemptID, Event: d.Event, CreatedAt: d.CreatedAt}, job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantRef(t, "#/webhooks/"+string(d.Event)+"/post/requestBody/content/application~1json/schema", body)
+	}
+}
+
 // What the document says of webhooks follows the code.
 func TestTheDocumentTellsOfEveryWebhook(t *testing.T) {
 	t.Parallel()

@@ -232,6 +232,7 @@ func (d documentWriter) finish() {
 		schemas[schema].Properties[member].Enum = list
 	}
 	words("Job", "state", wordsOf(onejob.JobStates()))
+	words("WebhookJob", "state", wordsOf(onejob.JobStates()))
 	words("AttemptSummary", "state", wordsOf(onejob.AttemptStates()))
 	words("Attempt", "state", wordsOf(onejob.AttemptStates()))
 	words("Attempt", "phase", wordsOf(onejob.Phases()))
@@ -245,9 +246,9 @@ func (d documentWriter) finish() {
 	schemas["WebhookEndpoint"].Properties["events"].Items.Enum = wordsOf(onejob.WebhookEvents())
 	words("Problem", "code", wordsOf(slices.Sorted(maps.Keys(verdicts))))
 	words("Problem", "advice", wordsOf([]Advice{AdviceWait, AdviceRetrySameKey, AdviceDoNotResubmit, AdviceFixRequest}))
-	schemas["Job"].Properties["metadata"].Type = huma.TypeObject
-	schemas["JobRequest"].Properties["metadata"].Type = huma.TypeObject
-	schemas["BatchItem"].Properties["metadata"].Type = huma.TypeObject
+	for _, schema := range []string{"Job", "JobRequest", "BatchItem", "WebhookJob"} {
+		schemas[schema].Properties["metadata"].Type = huma.TypeObject
+	}
 	for name, s := range schemas {
 		if s.Type == huma.TypeObject && !isRequest(name) {
 			s.AdditionalProperties = nil

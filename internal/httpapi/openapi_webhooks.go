@@ -1,9 +1,6 @@
 package httpapi
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/onejob-dev/onejob"
@@ -71,22 +68,7 @@ func (d documentWriter) message(e onejob.WebhookEvent) *huma.Schema {
 		Properties: map[string]*huma.Schema{
 			"type":      {Type: huma.TypeString, Enum: []any{string(e)}},
 			"timestamp": {Type: huma.TypeString, Format: "date-time", Description: "When it happened"},
-			"data":      d.told(),
+			"data":      d.schema(WebhookJob{}),
 		},
 	}
-}
-
-// told is a job as webhooks tell it: without its attempts, which may still change.
-func (d documentWriter) told() *huma.Schema {
-	const name = "WebhookJob"
-	if d.registry.Map()[name] == nil {
-		job := *d.registry.SchemaFromRef(d.schema(Job{}).Ref)
-		job.Properties = maps.Clone(job.Properties)
-		delete(job.Properties, "attempts")
-		job.Required = slices.DeleteFunc(slices.Clone(job.Required), func(s string) bool { return s == "attempts" })
-		job.Properties["attempt_id"] = &huma.Schema{Type: huma.TypeString, Description: "Absent: the event concerns no attempt"}
-		job.Properties["result_omitted"] = &huma.Schema{Type: huma.TypeBoolean, Description: "The result is too large for a webhook: read it at /v1/jobs/{id}/result"}
-		d.registry.Map()[name] = &job
-	}
-	return &huma.Schema{Ref: schemaPrefix + name}
 }
