@@ -3,6 +3,7 @@ package webhook
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -36,6 +37,16 @@ const (
 func EndpointID(owner, url string) string {
 	sum := sha256.Sum256([]byte("onejob webhook endpoint v1\x00" + owner + "\x00" + url))
 	return endpointPrefix + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:endpointChars]
+}
+
+// Host is as much of the endpoint's URL as may be logged: its path and its query may
+// hold a secret.
+func (e *Endpoint) Host() string {
+	u, err := url.Parse(e.URL)
+	if err != nil {
+		return "an unreadable URL"
+	}
+	return u.Host
 }
 
 // serves reports whether the endpoint is told about the jobs of an owner.

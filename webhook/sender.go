@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"sync"
 	"time"
 
@@ -65,10 +64,10 @@ func (s *Sender) addEndpoints(guard *Guard) error {
 		e := s.opts.Endpoints[i]
 		_, keysErr := keysOf(e.secrets())
 		if err := errors.Join(guard.CheckURL(e.URL), keysErr); err != nil {
-			errs = append(errs, fmt.Errorf("endpoint %d at %s: %w", i, hostOf(e.URL), err))
+			errs = append(errs, fmt.Errorf("endpoint %d at %s: %w", i, e.Host(), err))
 		}
 		if s.endpoints[e.ID()] != nil {
-			errs = append(errs, fmt.Errorf("endpoint %d at %s is there twice for one owner", i, hostOf(e.URL)))
+			errs = append(errs, fmt.Errorf("endpoint %d at %s is there twice for one owner", i, e.Host()))
 		}
 		s.endpoints[e.ID()] = &e
 	}
@@ -81,15 +80,6 @@ func (e *Endpoint) secrets() []onejob.Secret {
 		return []onejob.Secret{e.Secret}
 	}
 	return []onejob.Secret{e.Secret, e.PreviousSecret}
-}
-
-// hostOf is as much of a URL as may be logged: its path and query may be secret.
-func hostOf(text string) string {
-	u, err := url.Parse(text)
-	if err != nil {
-		return "an unreadable URL"
-	}
-	return u.Host
 }
 
 const (

@@ -104,7 +104,7 @@ func (s *Sender) tell(d *onejob.Delivery, r onejob.DeliveryRecordParams, result 
 		s.opts.Observer.WebhookTried(d.Endpoint, result, took)
 	}
 	attrs := []any{
-		"delivery", d.ID, "endpoint", d.Endpoint, "host", hostOf(s.endpoints[d.Endpoint].URL), "event", string(d.Event),
+		"delivery", d.ID, "endpoint", d.Endpoint, "host", s.endpoints[d.Endpoint].Host(), "event", string(d.Event),
 		"job_id", d.JobID, "tries", d.Tries + 1, "status", r.Status,
 	}
 	switch result {

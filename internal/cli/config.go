@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/urfave/cli/v3"
 
@@ -24,7 +25,7 @@ func configCommand(env Env) *cli.Command {
 					for _, warning := range cfg.Warnings {
 						say(env, "warning: %s", warning)
 					}
-					say(env, "%s is valid: %d kinds, %d targets", nameOf(cfg), len(cfg.File.Kinds), len(cfg.File.Targets))
+					say(env, "%s is valid: %d kinds, %d targets%s", nameOf(cfg), len(cfg.File.Kinds), len(cfg.File.Targets), endpointsOf(cfg))
 					return nil
 				},
 			},
@@ -71,4 +72,12 @@ func nameOf(cfg *config.Config) string {
 		return "the configuration without a file"
 	}
 	return cfg.Path
+}
+
+// endpointsOf says how many webhook endpoints there are, if there are any.
+func endpointsOf(cfg *config.Config) string {
+	if n := len(cfg.Webhooks.Endpoints); n > 0 {
+		return fmt.Sprintf(", %d webhook endpoints", n)
+	}
+	return ""
 }

@@ -67,6 +67,7 @@ func runServe(ctx context.Context, env Env, c *cli.Command) error {
 		return err
 	}
 	s.warnUnlessKeyed(ctx)
+	s.warnOfDisabledEndpoints(ctx)
 	s.announce(env)
 	return s.serve(ctx)
 }

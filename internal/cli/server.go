@@ -19,6 +19,7 @@ import (
 	"github.com/onejob-dev/onejob/internal/httpapi"
 	"github.com/onejob-dev/onejob/internal/telemetry"
 	"github.com/onejob-dev/onejob/store/grouped"
+	"github.com/onejob-dev/onejob/webhook"
 )
 
 // server is everything that serves one configuration.
@@ -28,6 +29,7 @@ type server struct {
 	keys     realStore
 	store    *grouped.Store
 	engine   *engine.Engine
+	sender   *webhook.Sender
 	http     *http.Server
 	listener net.Listener
 
@@ -83,6 +85,9 @@ func (s *server) wire(env Env, secret onejob.Secret) error {
 	if err != nil {
 		return err
 	}
+	if s.sender, err = s.newSender(signals, metrics); err != nil {
+		return err
+	}
 	admission, err := httpapi.NewAdmission(httpapi.AdmissionOptions{
 		Rate: s.cfg.Limits.PerOwner.Rate, MaxQueued: s.cfg.Limits.MaxQueued, QueuedFunc: s.queued,
 		DrainingFunc: s.draining.Load, NowFunc: env.NowFunc,
@@ -92,7 +97,7 @@ func (s *server) wire(env Env, secret onejob.Secret) error {
 	}
 	client, err := onejob.New(s.store, onejob.Options{
 		Secret: []byte(secret.Reveal()), Kinds: kinds, MaxInputBytes: int(s.cfg.Limits.MaxBodyBytes),
-		AdmitFunc: admission.Admit, Starter: s.engine, Signals: signals, NowFunc: env.NowFunc,
+		AdmitFunc: admission.Admit, SubscribeFunc: s.cfg.SubscribeFunc(), Starter: s.engine, Signals: signals, NowFunc: env.NowFunc,
 	})
 	if err != nil {
 		return err
@@ -162,13 +167,17 @@ const shutdownGrace = 15 * time.Second
 
 // serve serves until ctx ends, then drains. It says at once that it is no longer
 // ready and takes no new job, but goes on answering while attempts under way end,
-// as long as workers.drain says; what is left then is unknown, not failed. It
-// closes everything.
+// as long as workers.drain says; what is left then is unknown, not failed. The
+// webhooks of what ended last leave before it closes everything.
 func (s *server) serve(ctx context.Context) error {
 	working, stopWorking := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWorking()
 	worked := make(chan error, 1)
 	go func() { worked <- s.engine.Run(working) }()
+	sending, stopSending := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopSending()
+	sent := make(chan error, 1)
+	go func() { sent <- s.sender.Run(sending) }()
 	served := make(chan error, 1)
 	go func() { served <- s.http.Serve(s.listener) }()
 
@@ -180,7 +189,9 @@ func (s *server) serve(ctx context.Context) error {
 	}
 	s.draining.Store(true)
 	stopWorking()
-	err := errors.Join(failed, <-worked, s.stopAnswering(ctx), s.close())
+	err := errors.Join(failed, <-worked, s.stopAnswering(ctx))
+	stopSending()
+	err = errors.Join(err, <-sent, s.close())
 	if err == nil {
 		s.log.Info("stopped")
 	}

@@ -45,6 +45,8 @@ type Metrics struct {
 	guardBlocks      *prometheus.CounterVec
 	incidents        *prometheus.CounterVec
 	swept            prometheus.Counter
+	webhooks         *prometheus.CounterVec
+	webhookDuration  *prometheus.HistogramVec
 	requests         *prometheus.HistogramVec
 }
 
@@ -80,12 +82,16 @@ func NewMetrics(opts Options) *Metrics {
 		swept: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "onejob_attempts_swept_total", Help: "Attempts whose lease had ended and that a sweep settled.",
 		}),
+		webhooks: counters("onejob_webhook_tries_total",
+			"Tries of webhooks by endpoint and what came of them: delivered, retrying, failed or gone.", "endpoint", "result"),
+		webhookDuration: histograms("onejob_webhook_try_duration_seconds",
+			"Tries of webhooks, from reading the job until it was written down what came of them.", requestBuckets, "endpoint"),
 		requests: histograms("onejob_http_request_duration_seconds",
 			"HTTP requests by route, held ones included.", requestBuckets, "method", "route", "status"),
 	}
 	m.registry.MustRegister(
 		m.jobsCreated, m.attempts, m.attemptDuration, m.attemptsInflight, m.unknownResolved,
-		m.races, m.guardBlocks, m.incidents, m.swept, m.requests,
+		m.races, m.guardBlocks, m.incidents, m.swept, m.webhooks, m.webhookDuration, m.requests,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		buildInfo(opts.Version, opts.Revision),
 	)
@@ -139,6 +145,13 @@ func (m *Metrics) Swept(n int) { m.swept.Add(float64(n)) }
 // provider_lookup, late_answer or callback, and as the outcome.
 func (m *Metrics) UnknownResolved(by string, as onejob.Outcome) {
 	m.unknownResolved.WithLabelValues(by, string(as)).Inc()
+}
+
+// WebhookTried counts one try of a webhook to an endpoint, by its id; result is
+// delivered, retrying, failed or gone.
+func (m *Metrics) WebhookTried(endpoint, result string, took time.Duration) {
+	m.webhooks.WithLabelValues(endpoint, result).Inc()
+	m.webhookDuration.WithLabelValues(endpoint).Observe(took.Seconds())
 }
 
 // RequestServed counts one HTTP request. route is a pattern, never a path.

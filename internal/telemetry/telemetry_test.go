@@ -47,6 +47,7 @@ func TestEverythingThatHappensIsCounted(t *testing.T) {
 	m.Blocked(onejob.BlockAttemptUnknown)
 	m.Swept(3)
 	m.UnknownResolved("operator", onejob.OutcomeNotExecuted)
+	m.WebhookTried("ep_1", "retrying", 3*time.Second)
 	m.RequestServed("POST", "/v1/jobs", 202, 3*time.Millisecond)
 
 	wantLines(t, scrape(t, m),
@@ -61,6 +62,8 @@ func TestEverythingThatHappensIsCounted(t *testing.T) {
 		`onejob_guard_blocks_total{reason="attempt_unknown"} 1`,
 		`onejob_attempts_swept_total 3`,
 		`onejob_unknown_resolved_total{as="not_executed",by="operator"} 1`,
+		`onejob_webhook_tries_total{endpoint="ep_1",result="retrying"} 1`,
+		`onejob_webhook_try_duration_seconds_sum{endpoint="ep_1"} 3`,
 		`onejob_http_request_duration_seconds_count{method="POST",route="/v1/jobs",status="202"} 1`,
 		`onejob_build_info{revision="abc",version="v1.2.3"} 1`,
 	)
