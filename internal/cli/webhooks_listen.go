@@ -139,8 +139,13 @@ func (r *receiver) introduce(address string, fresh bool) {
 }
 
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	if req.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
+	switch req.Method {
+	case http.MethodPost:
+	case http.MethodGet, http.MethodHead:
+		answerText(w, http.StatusOK, "webhooks are sent here by POST")
+		return
+	default:
+		w.Header().Set("Allow", "GET, POST")
 		answerText(w, http.StatusMethodNotAllowed, "webhooks are sent here by POST")
 		return
 	}
