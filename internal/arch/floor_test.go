@@ -54,7 +54,7 @@ var floors = []floor{
 
 	// The attic.
 	{room: "internal/config/...", may: []string{".", "provider/...", "webhook"}, third: others, by: []string{"internal/cli/..."}},
-	{room: "internal/demo/...", may: []string{"sim"}, by: []string{"internal/cli/..."}},
+	{room: "internal/demo/...", may: []string{".", "sim", "webhook"}, by: []string{"internal/cli/..."}},
 	{room: "internal/cli/...", may: []string{"..."}, third: others, by: []string{"cmd/..."}},
 	{room: "cmd/onejob", may: []string{"internal/cli"}},
 

@@ -45,6 +45,7 @@ var acts = []act{
 	{"cancel", "a cancel is a request: what the provider did is what counts", playCancel},
 	{"race", "of two lanes one wins, and the other is kept with its cost", playRace},
 	{"worker", "a frozen worker's attempt is unknown, and its late answer never wins twice", playWorker},
+	{"webhook", "one end is told once, under one id, however often it is sent", playWebhook},
 	{"restart", "kill -9 loses nothing and sends nothing twice", playRestart},
 }
 

@@ -27,6 +27,7 @@ type stage struct {
 	fallback *sim.Server // target backup
 	key      string
 	told     string // the job's state that was last told
+	webhooks string // the YAML of webhooks, if an act has some
 
 	listen string
 	server *exec.Cmd
@@ -109,7 +110,8 @@ kinds:
   charge: %s
 workers: {slots: 4, lease: 1s, drain: 5s}
 secret: a-secret-for-this-demo-only
-`, s.primary.URL(), target, s.fallback.URL(), kind)
+%s
+`, s.primary.URL(), target, s.fallback.URL(), kind, s.webhooks)
 	if err := os.WriteFile(s.path("onejob.yaml"), []byte(config), 0o600); err != nil {
 		return err
 	}
