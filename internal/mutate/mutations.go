@@ -43,6 +43,46 @@ var mutations = []mutation{
 		tests: []string{"-run", "TestStore/AttemptExpire", "./store/postgres"},
 	},
 	{
+		name:  "webhook before the result is durable, SQLite",
+		edits: []edit{{"store/sqlite/migration/00002_triggers.sql", "WHEN NEW.hooked AND NEW.state IN ('succeeded', 'failed', 'cancelled') AND OLD.state NOT IN ('succeeded', 'failed', 'cancelled')", "WHEN NEW.hooked"}, {"store/sqlite/migration/00001_tables.sql", "event IN ('job.succeeded', 'job.failed', 'job.cancelled', 'job.blocked',", "event IN ('job.succeeded', 'job.failed', 'job.cancelled', 'job.blocked', 'job.queued', 'job.running',"}},
+		tests: []string{"-run", "TestStore/Webhooks", "./store/sqlite"},
+	},
+	{
+		name:  "webhook before the result is durable, PostgreSQL",
+		edits: []edit{{"store/postgres/migration/00001_tables.sql", "WHEN (NEW.hooked AND NEW.state IN ('succeeded', 'failed', 'cancelled') AND OLD.state NOT IN ('succeeded', 'failed', 'cancelled'))", "WHEN (NEW.hooked)"}, {"store/postgres/migration/00001_tables.sql", "event IN ('job.succeeded', 'job.failed', 'job.cancelled', 'job.blocked',", "event IN ('job.succeeded', 'job.failed', 'job.cancelled', 'job.blocked', 'job.queued', 'job.running',"}},
+		tests: []string{"-run", "TestStore/Webhooks", "./store/postgres"},
+	},
+	{
+		name:  "an end told twice, SQLite",
+		edits: []edit{{"store/sqlite/migration/00001_tables.sql", "CREATE UNIQUE INDEX deliveries_one_end", "CREATE INDEX deliveries_one_end"}},
+		tests: []string{"-run", "TestStore/Database", "./store/sqlite"},
+	},
+	{
+		name:  "an end told twice, PostgreSQL",
+		edits: []edit{{"store/postgres/migration/00001_tables.sql", "CREATE UNIQUE INDEX deliveries_one_end", "CREATE INDEX deliveries_one_end"}},
+		tests: []string{"-run", "TestStore/Database", "./store/postgres"},
+	},
+	{
+		name:  "a stale try recorded, SQLite",
+		edits: []edit{{"store/sqlite/delivery.go", "AND tries = ? AND state = 'pending'", "AND ? IS NOT NULL AND state = 'pending'"}},
+		tests: []string{"-run", "TestStore/DeliveryRecord", "./store/sqlite"},
+	},
+	{
+		name:  "a stale try recorded, PostgreSQL",
+		edits: []edit{{"store/postgres/delivery.go", "AND d.tries = u.tries AND d.state = 'pending'", "AND d.state = 'pending'"}},
+		tests: []string{"-run", "TestStore/DeliveryRecord", "./store/postgres"},
+	},
+	{
+		name:  "purged before it was told, SQLite",
+		edits: []edit{{"store/sqlite/job_purge.go", "AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.part = s.part AND d.job_id = s.job_id AND d.state = 'pending')", ""}},
+		tests: []string{"-run", "TestStore/JobPurge", "./store/sqlite"},
+	},
+	{
+		name:  "purged before it was told, PostgreSQL",
+		edits: []edit{{"store/postgres/purge.go", "OR EXISTS (SELECT FROM deliveries d WHERE d.part = s.part AND d.job_id = s.job_id AND d.state = 'pending')", ""}},
+		tests: []string{"-run", "TestStore/JobPurge", "./store/postgres"},
+	},
+	{
 		name:  "timeout as failed",
 		edits: []edit{{"engine/try.go", "Outcome: onejob.OutcomeUnknown, Phase: phase,", "Outcome: onejob.OutcomeNotExecuted, Next: onejob.NextAgain, Phase: phase,"}},
 		tests: []string{"./engine"},
