@@ -89,6 +89,7 @@ func (f *fakes) close() error { return errors.Join(f.primary.Close(), f.backup.C
 // the environment names may be a real one.
 func loadDev(env Env, c *cli.Command, dir string, f *fakes) (*config.Config, error) {
 	p := loadParams(env, c, "store", "listen")
+	p.Allow = []string{"127.0.0.0/8", "::1/128"} // for receivers that are being written
 	if c.String("config") == "" {
 		p.Path = "built-in"
 		p.Text = []byte(strings.NewReplacer("{{primary}}", f.primary.URL(), "{{backup}}", f.backup.URL()).Replace(devConfig))
@@ -106,7 +107,6 @@ func loadDev(env Env, c *cli.Command, dir string, f *fakes) (*config.Config, err
 	if err != nil {
 		return nil, err
 	}
-	cfg.Webhooks.Allow = append(cfg.Webhooks.Allow, "127.0.0.0/8", "::1/128") // for receivers that are being written
 	if !isLoopback(cfg.Listen) {
 		return nil, usage(c, "a development server listens on loopback only, not at %s", cfg.Listen)
 	}

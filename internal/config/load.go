@@ -46,6 +46,8 @@ type LoadParams struct {
 	Flags map[string]string
 	// Getenv reads the environment. Nil: it is empty.
 	Getenv func(string) string
+	// Allow are networks that webhooks may go to besides those of the file.
+	Allow []string
 	// StoreOnly leaves out of account what is wrong with targets, kinds and webhooks, for
 	// commands that only open the store.
 	StoreOnly bool
@@ -72,6 +74,7 @@ func Load(p LoadParams) (*Config, error) {
 		c.sources[at] = fmt.Sprintf("%s:%d", path, place.Line)
 	}
 	c.overlay(d, p)
+	c.Webhooks.Allow = append(c.Webhooks.Allow, p.Allow...)
 	c.check(d)
 	if p.StoreOnly {
 		d.dropFaults("targets", "kinds", "webhooks")

@@ -206,3 +206,19 @@ func TestAVariableCannotSpeakOfAList(t *testing.T) {
 		t.Errorf("allow %v, timeout %s; want the file's and 7s", c.Webhooks.Allow, c.Webhooks.Timeout)
 	}
 }
+
+func TestADevelopmentServerMayAllowMore(t *testing.T) {
+	t.Parallel()
+
+	text := []byte("webhooks: {allow: [10.0.0.0/8], endpoints: [{url: 'http://127.0.0.1:4646/', secret: " + hookSecret + "}]}\n")
+	if _, err := config.Load(config.LoadParams{Text: text}); err == nil {
+		t.Error("plain http to loopback was taken without being allowed")
+	}
+	c, err := config.Load(config.LoadParams{Text: text, Allow: []string{"127.0.0.0/8"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.AllowedNetworks(); len(got) != 2 {
+		t.Errorf("allowed %v; want both", got)
+	}
+}

@@ -14,12 +14,15 @@ import (
 	"github.com/onejob-dev/onejob/sim"
 )
 
-// A provider's credential must appear nowhere: not in the store, a log, a metric
-// or an answer, not even when the provider echoes it (maximhq/bifrost#3954).
-func TestAProvidersSecretAppearsNowhere(t *testing.T) {
+// A credential must appear nowhere: not in the store, a log, a metric, an answer or a
+// webhook, not even when the provider echoes it (maximhq/bifrost#3954).
+func TestASecretAppearsNowhere(t *testing.T) {
 	dir := t.TempDir()
 	s := newSite(t, "sqlite:"+filepath.Join(dir, "onejob.db"), "{effect: none, targets: [acme], timeout: 1s, linger: 1s}", sim.Options{})
 	s.provider.Script(sim.MustParse("ok", "status=401", "status=500", "half", "header_canary", "garbage")...)
+	var told bytes.Buffer
+	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request, n int) { w.WriteHeader(200 + 300*(n%2)) })
+	s.tell("10ms", r.URL+"/hooks?token="+canary, "http://127.0.0.1:9/"+canary, "https://127.0.0.1:9/"+canary)
 	n := s.newNode()
 	n.start()
 	var answers bytes.Buffer
@@ -39,7 +42,13 @@ func TestAProvidersSecretAppearsNowhere(t *testing.T) {
 	if err := n.terminate(); err != nil {
 		t.Error(err)
 	}
-	sinks := map[string][]byte{"the log": []byte(n.log.tail(1 << 20)), "the answers": answers.Bytes()}
+	if len(r.at("/hooks")) == 0 {
+		t.Error("no webhook was sent")
+	}
+	for _, h := range r.at("/hooks") {
+		told.WriteString(h.raw)
+	}
+	sinks := map[string][]byte{"the log": []byte(n.log.tail(1 << 20)), "the answers": answers.Bytes(), "a webhook": told.Bytes()}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			sinks[path], err = os.ReadFile(path)
@@ -55,6 +64,9 @@ func TestAProvidersSecretAppearsNowhere(t *testing.T) {
 		}
 		if bytes.Contains(content, []byte(s.key)) {
 			t.Errorf("%s holds the caller's key", name)
+		}
+		if bytes.Contains(content, []byte(hookCanary)) || bytes.Contains(content, []byte(hookKey)) {
+			t.Errorf("%s holds what webhooks are signed with", name)
 		}
 	}
 }

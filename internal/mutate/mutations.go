@@ -112,4 +112,34 @@ var mutations = []mutation{
 		edits: []edit{{"provider/wire/exchange.go", "hr.Body = io.NopCloser(bytes.NewReader(m.Body))", "hr.Body = io.NopCloser(bytes.NewReader(m.Body))\n\t\thr.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(m.Body)), nil }"}},
 		tests: []string{"./provider/wire"},
 	},
+	{
+		name:  "a zone hides an address",
+		edits: []edit{{"webhook/guard.go", `a.WithZone("").Unmap()`, "a.Unmap()"}},
+		tests: []string{"-run", "TestWhatTheOperatorAllows", "./webhook"},
+	},
+	{
+		name:  "an address is not judged when it is dialled",
+		edits: []edit{{"webhook/post.go", "Control: guard.control(scheme), ", ""}},
+		tests: []string{"-run", "TestANameThatChangesItsMind", "./webhook"},
+	},
+	{
+		name:  "an empty key signs",
+		edits: []edit{{"webhook/secret.go", "len(key) < minSecretBytes || ", ""}},
+		tests: []string{"-run", "TestWhatIsNotGenuine", "./webhook"},
+	},
+	{
+		name:  "a slow endpoint takes the others' room",
+		edits: []edit{{"webhook/sender.go", "; room > 0 {", "; room > -1000 {"}},
+		tests: []string{"-run", "TestAnEndpointThatIsSlow", "./webhook"},
+	},
+	{
+		name:  "a try that was cut off is written down",
+		edits: []edit{{"webhook/try.go", "if err != nil && ctx.Err() != nil {", "if err != nil && ctx.Err() != nil && false {"}},
+		tests: []string{"-run", "TestAStopCutsOff", "./webhook"},
+	},
+	{
+		name:  "every try makes its own body",
+		edits: []edit{{"webhook/try.go", "if len(d.Body) > 0 {", "if len(d.Body) > 1<<30 {"}},
+		tests: []string{"-run", "TestAnEndpointThatIsDown", "./webhook"},
+	},
 }
