@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,22 +19,24 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"onejob": main})
 }
 
-// TestScripts acts out testdata/*.txtar, each in a folder of its own with two
-// free ports: ONEJOB_SERVER is where a server would be, SIM a fake provider.
+// TestScripts acts out testdata/*.txtar, each in a folder of its own with three
+// free ports: ONEJOB_SERVER is where a server would be, SIM a fake provider, RECEIVER a
+// receiver of webhooks.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
-			listen, provider := freePort(t), freePort(t)
+			listen, provider, receiver := freePort(t), freePort(t), freePort(t)
 			env.Setenv("ONEJOB_LISTEN", listen)
 			env.Setenv("ONEJOB_SERVER", "http://"+listen)
 			env.Setenv("SIM", provider)
+			env.Setenv("RECEIVER", receiver)
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits": exits, "fill": fill, "keep": keep, "ready": ready,
+			"exits": exits, "fill": fill, "keep": keep, "ready": ready, "awaits": awaits,
 		},
 	})
 }
@@ -66,9 +69,10 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// fill FILE puts the fake provider's address where the file says SIM.
+// fill FILE puts the addresses of the fake provider and of the receiver where the
+// file says SIM and RECEIVER.
 func fill(ts *testscript.TestScript, _ bool, args []string) {
-	text := strings.ReplaceAll(ts.ReadFile(args[0]), "SIM", ts.Getenv("SIM"))
+	text := strings.NewReplacer("SIM", ts.Getenv("SIM"), "RECEIVER", ts.Getenv("RECEIVER")).Replace(ts.ReadFile(args[0]))
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
 }
 
@@ -79,6 +83,19 @@ func keep(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("nothing was printed")
 	}
 	ts.Setenv(args[0], words[0])
+}
+
+// awaits PATTERN PROGRAM ARG… runs a program until what it prints matches.
+func awaits(ts *testscript.TestScript, _ bool, args []string) {
+	const patience = 20 * time.Second
+	pattern, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	for start := time.Now(); time.Since(start) < patience; time.Sleep(20 * time.Millisecond) {
+		if ts.Exec(args[1], args[2:]...) == nil && pattern.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+	}
+	ts.Fatalf("%s never prints %q", strings.Join(args[1:], " "), args[0])
 }
 
 // ready URL waits until something answers there with 200.

@@ -106,7 +106,7 @@ func (s *server) wire(env Env, secret onejob.Secret) error {
 		Client: client, Keys: apikey.NewAuthenticator(s.keys, apikey.Options{NowFunc: env.NowFunc}),
 		MaxBodyBytes: int(s.cfg.Limits.MaxBodyBytes), MaxRequests: s.cfg.Limits.MaxRequests,
 		Callbacks: callbacksOf(targets), Secret: secret,
-		Pulled:  pulled(targets),
+		Pulled: pulled(targets), Endpoints: endpointInfos(s.cfg.WebhookEndpoints()),
 		Metrics: metrics.Handler(), Observer: metrics, DrainingFunc: s.draining.Load,
 		OwnerRate: s.cfg.Limits.PerOwner.Rate, KeepPayloads: time.Duration(s.cfg.Retention.Jobs), KeepKeys: time.Duration(s.cfg.Retention.Keys),
 		Logger: s.log, NowFunc: env.NowFunc,

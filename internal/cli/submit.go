@@ -47,6 +47,7 @@ With --wait the exit code tells how the job ended: 0 it succeeded, 1 it did not
 			&cli.StringFlag{Name: "run-after", Usage: "start no attempt before this `TIME` (RFC 3339)"},
 			&cli.StringFlag{Name: "deadline", Usage: "start no attempt after this `TIME` (RFC 3339)"},
 			&cli.StringFlag{Name: "supersedes", Usage: "`ID` of the ended job that this one replaces"},
+			&cli.StringFlag{Name: "webhook", Usage: "`URL` of the one registered endpoint to be told how the job ends, instead of all of the owner's"},
 			serverFlag(), outputFlag(),
 		},
 		Action: func(ctx context.Context, c *cli.Command) error { return runSubmit(ctx, env, c) },
@@ -140,6 +141,9 @@ func submission(env Env, c *cli.Command) ([]byte, error) {
 			return nil, usage(c, "--metadata is not JSON")
 		}
 		rest["metadata"] = json.RawMessage(metadata)
+	}
+	if address := c.String("webhook"); address != "" {
+		rest["webhook"] = map[string]string{"url": address}
 	}
 	return assemble(kind, input, rest)
 }

@@ -42,6 +42,7 @@ var acts = []act{
 	{"timeout", "a slow provider is unknown, not failed, and blocks a second try", playTimeout},
 	{"reverse-finish", "the second to finish loses, whatever it brings", playReverseFinish},
 	{"reconcile", "a provider that never answers is asked, not run again", playReconcile},
+	{"cancel", "a cancel is a request: what the provider did is what counts", playCancel},
 	{"race", "of two lanes one wins, and the other is kept with its cost", playRace},
 	{"worker", "a frozen worker's attempt is unknown, and its late answer never wins twice", playWorker},
 	{"webhook", "one end is told once, under one id, however often it is sent", playWebhook},

@@ -13,12 +13,26 @@ import (
 	"github.com/onejob-dev/onejob/internal/httpapi"
 )
 
-// fillPath puts ids into a pattern.
-func fillPath(path, job, attempt string) string {
-	if strings.HasPrefix(path, "/v1/attempts/") {
-		return strings.ReplaceAll(path, "{id}", attempt)
+// ids are what the routes with an id in them are asked for.
+type ids struct{ job, attempt, delivery, endpoint string }
+
+// someIDs are of nothing that exists.
+var someIDs = ids{"job_1", "att_1", "msg_1", "ep_1"}
+
+// fill puts the id that a pattern is for into it.
+func (i ids) fill(path string) string {
+	id := i.job
+	for prefix, of := range map[string]string{"/v1/attempts/": i.attempt, "/v1/deliveries/": i.delivery, "/v1/webhook-endpoints/": i.endpoint} {
+		if strings.HasPrefix(path, prefix) {
+			id = of
+		}
 	}
-	return strings.ReplaceAll(path, "{id}", job)
+	return strings.ReplaceAll(path, "{id}", id)
+}
+
+// replacer puts other ids in the place of these.
+func (i ids) replacer(other ids) *strings.Replacer {
+	return strings.NewReplacer(i.job, other.job, i.attempt, other.attempt, i.delivery, other.delivery, i.endpoint, other.endpoint)
 }
 
 // bodies are what each POST needs to get past its syntax.
@@ -32,8 +46,8 @@ var bodies = map[string]string{
 	"/v1/attempts/{id}:finish":    `{"claim_token":"t","outcome":"unknown"}`,
 }
 
-func everyRoute(rt httpapi.Route, key, job, attempt string) request {
-	return request{method: rt.Method, path: fillPath(rt.Path, job, attempt), key: key, body: bodies[rt.Path], headers: []string{"Idempotency-Key", "route " + rt.Path}}
+func everyRoute(rt httpapi.Route, key string, i ids) request {
+	return request{method: rt.Method, path: i.fill(rt.Path), key: key, body: bodies[rt.Path], headers: []string{"Idempotency-Key", "route " + rt.Path}}
 }
 
 func withMetrics(_ *onejob.Options, api *httpapi.Options) {
@@ -56,7 +70,7 @@ func TestWithoutACredentialOnlyProbesGetIn(t *testing.T) {
 			want = http.StatusNotFound // its token is its credential, and this one is not genuine
 		}
 		for _, key := range []string{"", "oj_", w.alice + "x", "oj_' OR '1'='1' --", strings.Repeat("x", 10_000)} {
-			q := everyRoute(rt, key, "job_1", "att_1")
+			q := everyRoute(rt, key, someIDs)
 			if got := w.do(q); got.status != want {
 				t.Errorf("%s %s with %.12q: status %d; want %d", rt.Method, rt.Path, key, got.status, want)
 			}
@@ -77,9 +91,10 @@ func TestWithoutACredentialOnlyProbesGetIn(t *testing.T) {
 // Broken object level authorisation: every route with an id, as another owner.
 func TestAnotherOwnersIDAnswersExactlyAsOneThatDoesNotExist(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newWorld(t, withWebhooks)
 	job, attempt := w.unknown("k1", ticket)
-	noJob, noAttempt := onejob.NewJobID(7, w.clock.Now()), onejob.NewAttemptID(7, w.clock.Now())
+	theirs := ids{job, attempt, w.deliveryAbout(job), "ep_bob"}
+	none := ids{onejob.NewJobID(7, w.clock.Now()), onejob.NewAttemptID(7, w.clock.Now()), onejob.NewDeliveryID(7), "ep_nobody"}
 	stranger := w.key("mallory", onejob.RoleOperator, false)
 	sub := w.key("alice", onejob.RoleOperator, true) // alice/x is not alice
 
@@ -94,21 +109,21 @@ func TestAnotherOwnersIDAnswersExactlyAsOneThatDoesNotExist(t *testing.T) {
 			if q.body != "" && !strings.HasSuffix(rt.Path, "/resolve") {
 				continue
 			}
-			ask := func(key, job, attempt string, more ...string) answer {
-				r := everyRoute(rt, key, job, attempt)
+			ask := func(key string, i ids, more ...string) answer {
+				r := everyRoute(rt, key, i)
 				if q.body != "" {
 					r.body = q.body
 				}
 				r.headers = append(append(r.headers, q.headers...), more...)
 				return w.do(r)
 			}
-			missing := ask(stranger, noJob, noAttempt)
+			missing := ask(stranger, none)
 			missing.wantProblem(t, http.StatusNotFound, onejob.CodeNotFound)
 			for who, foreign := range map[string]answer{
-				"a stranger":  ask(stranger, job, attempt),
-				"a sub-owner": ask(sub, job, attempt, "Onejob-Owner", "x"),
+				"a stranger":  ask(stranger, theirs),
+				"a sub-owner": ask(sub, theirs, "Onejob-Owner", "x"),
 			} {
-				same := strings.NewReplacer(job, noJob, attempt, noAttempt).Replace(string(foreign.body))
+				same := theirs.replacer(none).Replace(string(foreign.body))
 				if diff := cmp.Diff(string(missing.body), same); diff != "" || foreign.status != missing.status {
 					t.Errorf("%s %s as %s, %s: status %d (missing: %d) (-missing +foreign):\n%s", rt.Method, rt.Path, who, name, foreign.status, missing.status, diff)
 				}
@@ -118,7 +133,7 @@ func TestAnotherOwnersIDAnswersExactlyAsOneThatDoesNotExist(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/v1/jobs", "/v1/attempts", "/v1/jobs?idempotency_key=k1"} {
+	for _, path := range []string{"/v1/jobs", "/v1/attempts", "/v1/jobs?idempotency_key=k1", "/v1/deliveries", "/v1/deliveries?job_id=" + job} {
 		if got := w.do(request{method: "GET", path: path, key: stranger}).wantStatus(t, 200); string(got.body) != `{"items":[]}` {
 			t.Errorf("GET %s as a stranger: %s", path, got.body)
 		}
@@ -150,7 +165,7 @@ func TestARoleMayWhatItsRoutesSayAndNothingElse(t *testing.T) {
 	}
 	for _, rt := range httpapi.Routes() {
 		for role, key := range keys {
-			got := w.do(everyRoute(rt, key, "job_1", "att_1"))
+			got := w.do(everyRoute(rt, key, someIDs))
 			allowed := rt.Role == "" || rank[role] >= rank[rt.Role]
 			if allowed == (got.status == http.StatusForbidden) {
 				t.Errorf("%s %s as %s: status %d; allowed %v", rt.Method, rt.Path, role, got.status, allowed)
@@ -210,6 +225,7 @@ func TestAnAdminSeesEverybodyAndOthersCannotAskForOthers(t *testing.T) {
 	}
 	w.do(request{method: "GET", path: "/v1/jobs?owner=bob", key: w.operator}).wantProblem(t, 403, onejob.CodeForbidden)
 	w.do(request{method: "GET", path: "/v1/attempts?owner=bob", key: w.operator}).wantProblem(t, 403, onejob.CodeForbidden)
+	w.do(request{method: "GET", path: "/v1/deliveries?owner=bob", key: w.operator}).wantProblem(t, 403, onejob.CodeForbidden)
 }
 
 func TestARevokedKeyIsLetInNoMore(t *testing.T) {
@@ -227,7 +243,7 @@ func TestEveryAnswerCarriesTheSecurityHeaders(t *testing.T) {
 	w := newWorld(t, withMetrics)
 	for _, rt := range httpapi.Routes() {
 		for _, key := range []string{w.admin, ""} {
-			got := w.do(everyRoute(rt, key, "job_1", "att_1"))
+			got := w.do(everyRoute(rt, key, someIDs))
 			for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"} {
 				if got.header.Get(name) != want {
 					t.Errorf("%s %s: %s %q; want %q", rt.Method, rt.Path, name, got.header.Get(name), want)

@@ -43,6 +43,15 @@ func (a *api) readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
+// readNothing refuses members of a body where none are known.
+func (a *api) readNothing(w http.ResponseWriter, r *http.Request) error {
+	body, err := a.readJSON(w, r)
+	if err != nil || len(body) == 0 {
+		return err
+	}
+	return decode(body, &struct{}{})
+}
+
 // readAll is [io.ReadAll] with room for what is announced.
 func readAll(from io.Reader, announced int64) ([]byte, error) {
 	if announced < 0 {

@@ -9,14 +9,8 @@ import (
 // cancelJob serves POST /v1/jobs/{id}/cancel: 202 while an attempt is in doubt,
 // 200 once the job is cancelled.
 func (a *api) cancelJob(w http.ResponseWriter, r *http.Request) error {
-	body, err := a.readJSON(w, r)
-	if err != nil {
+	if err := a.readNothing(w, r); err != nil {
 		return err
-	}
-	if len(body) > 0 {
-		if err := decode(body, &struct{}{}); err != nil {
-			return err
-		}
 	}
 	c := exchangeOf(r).caller
 	job, err := a.client.Cancel(r.Context(), onejob.JobCancelParams{

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -36,7 +37,7 @@ func queryOf(r *http.Request, known ...string) *query {
 	for name, list := range values {
 		switch {
 		case !slices.Contains(known, name):
-			q.refuse("parameter %q is not known; there are %s", shorten(name), strings.Join(known, ", "))
+			q.refuse("parameter %q is not known; there are %s", shorten(name), cmp.Or(strings.Join(known, ", "), "none"))
 		case len(list) > 1 && name != "state":
 			q.refuse("parameter %q is there twice", name)
 		case name != "idempotency_key" && slices.ContainsFunc(list, func(s string) bool { return !isText(s) }):
@@ -92,8 +93,11 @@ func states[T ~string](q *query, all []T) []T {
 	return picked
 }
 
-// cursor reads the place where the page before ended.
-func (q *query) cursor() *onejob.JobCursor {
+// cursor reads the place where the page before of jobs or attempts ended.
+func (q *query) cursor() *onejob.JobCursor { return q.cursorAt(onejob.PartOfID) }
+
+// cursorAt is cursor for rows whose ids partOf knows.
+func (q *query) cursorAt(partOf func(id string) (part uint8, ok bool)) *onejob.JobCursor {
 	s := q.text("cursor")
 	if s == "" {
 		return nil
@@ -101,7 +105,7 @@ func (q *query) cursor() *onejob.JobCursor {
 	raw, err := base64.RawURLEncoding.DecodeString(s)
 	nanos, id, found := strings.Cut(string(raw), " ")
 	n, nErr := strconv.ParseInt(nanos, 10, 64)
-	if _, isID := onejob.PartOfID(id); err != nil || nErr != nil || !found || !isID {
+	if _, isID := partOf(id); err != nil || nErr != nil || !found || !isID {
 		q.refuse("the cursor is not one of ours; use next_cursor as it came")
 		return nil
 	}

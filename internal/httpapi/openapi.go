@@ -113,6 +113,7 @@ func document(routes []route) ([]byte, error) {
 			return nil, fmt.Errorf("the document knows no method %q", rt.method())
 		}
 	}
+	doc.Webhooks = d.webhooks()
 	d.finish()
 	return json.MarshalIndent(doc, "", "  ")
 }
@@ -231,6 +232,7 @@ func (d documentWriter) finish() {
 		schemas[schema].Properties[member].Enum = list
 	}
 	words("Job", "state", wordsOf(onejob.JobStates()))
+	words("WebhookJob", "state", wordsOf(onejob.JobStates()))
 	words("AttemptSummary", "state", wordsOf(onejob.AttemptStates()))
 	words("Attempt", "state", wordsOf(onejob.AttemptStates()))
 	words("Attempt", "phase", wordsOf(onejob.Phases()))
@@ -239,11 +241,14 @@ func (d documentWriter) finish() {
 	words("Probe", "method", wordsOf(onejob.ProbeMethods()))
 	words("Ruling", "outcome", wordsOf(onejob.Outcomes()))
 	words("Blocked", "reason", wordsOf(onejob.BlockReasons()))
+	words("Delivery", "state", wordsOf(onejob.DeliveryStates()))
+	words("Delivery", "event", wordsOf(onejob.WebhookEvents()))
+	schemas["WebhookEndpoint"].Properties["events"].Items.Enum = wordsOf(onejob.WebhookEvents())
 	words("Problem", "code", wordsOf(slices.Sorted(maps.Keys(verdicts))))
 	words("Problem", "advice", wordsOf([]Advice{AdviceWait, AdviceRetrySameKey, AdviceDoNotResubmit, AdviceFixRequest}))
-	schemas["Job"].Properties["metadata"].Type = huma.TypeObject
-	schemas["JobRequest"].Properties["metadata"].Type = huma.TypeObject
-	schemas["BatchItem"].Properties["metadata"].Type = huma.TypeObject
+	for _, schema := range []string{"Job", "JobRequest", "BatchItem", "WebhookJob"} {
+		schemas[schema].Properties["metadata"].Type = huma.TypeObject
+	}
 	for name, s := range schemas {
 		if s.Type == huma.TypeObject && !isRequest(name) {
 			s.AdditionalProperties = nil
@@ -252,7 +257,7 @@ func (d documentWriter) finish() {
 }
 
 func isRequest(schema string) bool {
-	return strings.HasSuffix(schema, "Request") || schema == "BatchItem"
+	return strings.HasSuffix(schema, "Request") || schema == "BatchItem" || schema == "JobWebhook"
 }
 
 func wordsOf[T ~string](list []T) []any {

@@ -57,6 +57,10 @@ type Options struct {
 	Callbacks map[string]CallbackReader
 	Secret    onejob.Secret
 
+	// Endpoints are those of webhooks that are configured, for operators to see.
+	// Empty: only those that are disabled are listed.
+	Endpoints []EndpointInfo
+
 	// Metrics answers /metrics. Nil: it is not found.
 	Metrics http.Handler
 	// Observer counts. Nil: nobody does.

@@ -12,14 +12,8 @@ import (
 // reconcileAttempt serves POST /v1/attempts/{id}/reconcile: the provider is asked
 // soon, and what it says is found under probes.
 func (a *api) reconcileAttempt(w http.ResponseWriter, r *http.Request) error {
-	body, err := a.readJSON(w, r)
-	if err != nil {
+	if err := a.readNothing(w, r); err != nil {
 		return err
-	}
-	if len(body) > 0 {
-		if err := decode(body, &struct{}{}); err != nil {
-			return err
-		}
 	}
 	c := exchangeOf(r).caller
 	attempt, err := a.client.Reconcile(r.Context(), onejob.ProbeNowParams{AttemptID: r.PathValue("id"), Owner: c.scope, Actor: c.actor})

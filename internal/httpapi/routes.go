@@ -59,6 +59,7 @@ func (a *api) routes() []route {
 		{"GET /v1/jobs/{id}/result", viewer, a.getResult, getResultDoc()},
 		{"GET /v1/jobs/{id}/events", viewer, a.watchJob, watchJobDoc()},
 		{"GET /v1/jobs/{id}/attempts", viewer, a.listJobAttempts, listJobAttemptsDoc()},
+		{"GET /v1/jobs/{id}/deliveries", viewer, a.listJobDeliveries, listJobDeliveriesDoc()},
 		{"POST /v1/jobs/{id}/attempts", submitter, a.startAttempt, startAttemptDoc()},
 		{"POST /v1/jobs/{id}/cancel", submitter, a.cancelJob, cancelJobDoc()},
 		{"POST /v1/jobs/{id}/unblock", operator, a.unblockJob, unblockJobDoc()},
@@ -73,6 +74,12 @@ func (a *api) routes() []route {
 		{"POST /v1/attempts/{id}/reconcile", operator, a.reconcileAttempt, reconcileAttemptDoc()},
 		{"GET /v1/attempts/{id}/probes", viewer, a.listProbes, listProbesDoc()},
 		{"POST /v1/callbacks/{target}/{token}", "", a.receiveCallback, receiveCallbackDoc()},
+
+		{"GET /v1/deliveries", viewer, a.listDeliveries, listDeliveriesDoc()},
+		{"GET /v1/deliveries/{id}", viewer, a.getDelivery, getDeliveryDoc()},
+		{"POST /v1/deliveries/{id}:resend", submitter, a.resendDelivery, resendDeliveryDoc()},
+		{"GET /v1/webhook-endpoints", operator, a.listWebhookEndpoints, listWebhookEndpointsDoc()},
+		{"POST /v1/webhook-endpoints/{id}:enable", operator, a.enableWebhookEndpoint, enableWebhookEndpointDoc()},
 
 		{"GET /v1/limits", viewer, a.getLimits, getLimitsDoc()},
 		{"GET /openapi.json", viewer, a.getOpenAPI, getOpenAPIDoc()},

@@ -19,12 +19,18 @@ type JobRequest struct {
 	Deadline   time.Time      `json:"deadline,omitzero" doc:"No attempt starts after it"`
 	Priority   int            `json:"priority,omitzero" minimum:"-100" maximum:"100" doc:"Higher first; not part of the intent"`
 	Supersedes string         `json:"supersedes,omitzero" maxLength:"255" doc:"The id of a job that ended, which this one replaces"`
-	Webhook    jsontext.Value `json:"webhook,omitzero" hidden:"true"`
+	Webhook    *JobWebhook    `json:"webhook,omitzero" doc:"Who is told how the job ends; not part of the intent. Absent: every endpoint that is told about the owner's jobs"`
+}
+
+// JobWebhook is the one endpoint that is told about a job.
+type JobWebhook struct {
+	URL string `json:"url" minLength:"1" maxLength:"2048" doc:"That of an endpoint that the server's configuration registers"`
 }
 
 const (
 	maxNameLength    = 255
 	maxMetadataBytes = 16 << 10
+	maxURLBytes      = 2048
 )
 
 // check finds what is wrong with an intent before its key is looked up: what is
@@ -39,8 +45,6 @@ func (req *JobRequest) check() error {
 		}
 	}
 	switch {
-	case len(req.Webhook) > 0:
-		return invalid("webhooks are not configured on this server; leave out member \"webhook\"")
 	case req.Kind == "":
 		return invalid("member %q is required", "kind")
 	case len(req.Input) == 0:
@@ -50,15 +54,33 @@ func (req *JobRequest) check() error {
 	case len(req.Metadata) > maxMetadataBytes:
 		return invalid("member %q is longer than %d bytes", "metadata", maxMetadataBytes)
 	}
-	return nil
+	return req.Webhook.check()
+}
+
+// check finds what is wrong with a webhook as it is written. Whether there is such
+// an endpoint guards only the insert.
+func (h *JobWebhook) check() error {
+	switch {
+	case h == nil:
+		return nil
+	case h.URL == "":
+		return invalid("member %q is required", "webhook.url")
+	case len(h.URL) > maxURLBytes:
+		return invalid("member %q is longer than %d bytes", "webhook.url", maxURLBytes)
+	}
+	return checkText("webhook.url", h.URL)
 }
 
 func (req *JobRequest) params(owner, key, trace string) onejob.SubmitParams {
-	return onejob.SubmitParams{
+	p := onejob.SubmitParams{
 		Owner: owner, Key: key, Kind: req.Kind, Input: req.Input,
 		Target: req.Target, Metadata: req.Metadata, Priority: req.Priority,
 		RunAfter: req.RunAfter, Deadline: req.Deadline, Supersedes: req.Supersedes, Trace: trace,
 	}
+	if req.Webhook != nil {
+		p.Webhook = req.Webhook.URL
+	}
+	return p
 }
 
 // submitJob serves POST /v1/jobs: 202 while the job is under way, 200 once it has ended.

@@ -22,11 +22,14 @@ func TestWhatNoStoreKeepsAsTextIsRefused(t *testing.T) {
 		}
 		w.do(request{method: "GET", path: "/v1/jobs?idempotency_key=" + bad, key: w.admin}).wantProblem(t, 400, onejob.CodeKeyInvalid)
 		w.do(request{method: "GET", path: "/v1/attempts?owner=" + bad, key: w.admin}).wantProblem(t, 400, onejob.CodeInvalidRequest)
+		for _, name := range []string{"owner", "job_id", "endpoint", "state", "cursor"} {
+			w.do(request{method: "GET", path: "/v1/deliveries?" + name + "=" + bad, key: w.admin}).wantProblem(t, 400, onejob.CodeInvalidRequest)
+		}
 		for _, rt := range httpapi.Routes() {
 			if !strings.Contains(rt.Path, "{id}") {
 				continue
 			}
-			q := everyRoute(rt, w.admin, "job_"+bad, "att_"+bad)
+			q := everyRoute(rt, w.admin, ids{"job_" + bad, "att_" + bad, "msg_" + bad, "ep_" + bad})
 			w.do(q).wantProblem(t, 400, onejob.CodeInvalidRequest)
 		}
 	}
