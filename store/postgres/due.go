@@ -61,7 +61,7 @@ WITH turn AS (SELECT $3::text COLLATE "C" AS owner, 1 AS place)`
 const (
 	sqlJobsDue       = sqlTurn + sqlJobsDueHead + sqlJobsDueTail
 	sqlJobsDueWanted = sqlTurn + sqlJobsDueHead + sqlWanted + sqlJobsDueTail
-	sqlJobsDueOfOne = sqlTurnOfOne + sqlJobsDueHead + sqlWanted + sqlJobsDueTail
+	sqlJobsDueOfOne  = sqlTurnOfOne + sqlJobsDueHead + sqlWanted + sqlJobsDueTail
 
 	sqlJobsDueHead = `, looked AS MATERIALIZED (
     SELECT owner, place FROM turn WHERE owner IS NOT NULL
