@@ -14,6 +14,7 @@ import (
 type Client struct {
 	store Store
 	opts  Options
+	turns turns // among owners, of the workers that take anybody's jobs
 }
 
 // New returns a client of store. It returns [CodeInvalidArgument] with all that

@@ -1,5 +1,11 @@
 package onejob
 
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
 // This file is how claims are shared among owners: they take turns, so that one
 // owner's backlog delays nobody else by more than their turns. Nobody keeps a list
 // of owners; each claim looks at those who have due jobs, from where the claimer's
@@ -20,7 +26,7 @@ type TurnLook struct {
 type Turn struct {
 	// Owners are those looked at, in order, and the one after them if there is one.
 	Owners []string
-	// Jobs come in the order of Owners; of each owner at most [TurnShare], higher
+	// Jobs come in the order of Owners; of each owner at most [TurnLook.Share], higher
 	// priority first, then longest due.
 	Jobs []TurnJob
 }
@@ -31,11 +37,14 @@ type TurnJob struct {
 	Ref   JobRef
 }
 
-// TurnShare is how many of most jobs each of the owners looked at may have: as many
-// as the others, rounded up.
-func TurnShare(most, owners int) int {
-	owners = max(owners, 1)
-	return max((most+owners-1)/owners, 1)
+// Share is how many jobs each of the owners looked at may have, rounded up. From
+// the first owner on it is as many as the others. Further on it is one: those who
+// come after are as many as there are, and the others' turn comes then.
+func (l *TurnLook) Share(owners int) int {
+	if l.After != "" || owners < 1 {
+		return 1
+	}
+	return (l.Max + owners - 1) / owners
 }
 
 // widestLook bounds how many owners one look takes in, but for larger claims.
@@ -98,7 +107,7 @@ func (c *circle) walk(l *TurnLook, t *Turn) bool {
 
 // wholeShare reports whether some owner had all that was its to have.
 func (t *Turn) wholeShare(l *TurnLook) bool {
-	share := TurnShare(l.Max, min(len(t.Owners), l.Owners))
+	share := l.Share(min(len(t.Owners), l.Owners))
 	had := map[string]int{}
 	for _, j := range t.Jobs {
 		if had[j.Owner]++; had[j.Owner] >= share {
@@ -106,4 +115,37 @@ func (t *Turn) wholeShare(l *TurnLook) bool {
 		}
 	}
 	return false
+}
+
+// turns remembers for each queue of pull workers, which are the kinds they take,
+// the owner whom the last claim ended with. It is a convenience: whoever is
+// forgotten begins at the first owner.
+type turns struct {
+	mu   sync.Mutex
+	last map[string]string
+}
+
+// mostQueues bounds the sets of kinds that are remembered.
+const mostQueues = 1000
+
+func queueOf(p *AttemptClaimParams) string {
+	return strings.Join(slices.Sorted(slices.Values(p.Kinds)), "\x00")
+}
+
+func (t *turns) after(queue string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.last[queue]
+}
+
+func (t *turns) next(queue, owner string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, known := t.last[queue]; !known && len(t.last) >= mostQueues {
+		clear(t.last)
+	}
+	if t.last == nil {
+		t.last = map[string]string{}
+	}
+	t.last[queue] = owner
 }

@@ -70,11 +70,16 @@ func (c *Client) claim(ctx context.Context, p AttemptClaimParams) (claimed []Cla
 	}
 	p.Mark = true
 	p.Lease = min(p.Lease, c.shortestTimeout(p.Kinds))
+	queue := queueOf(&p)
+	p.AfterOwner = c.turns.after(queue)
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWithin)
 	defer cancel()
 	r, err := c.store.AttemptClaim(bounded, p)
 	if err != nil {
 		return nil, time.Time{}, Unavailable(err)
+	}
+	if p.Owner == "" {
+		c.turns.next(queue, r.LastOwner)
 	}
 	for _, ref := range r.Settled {
 		c.opts.Signals.JobChanged(ref.ID)

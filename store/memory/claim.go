@@ -63,7 +63,7 @@ func (s *Store) due(p *onejob.AttemptClaimParams, now time.Time) (due []onejob.J
 		}
 		turn := onejob.Turn{Owners: owners[first:min(first+l.Owners+1, len(owners))]}
 		looked := min(len(turn.Owners), l.Owners)
-		share := onejob.TurnShare(l.Max, looked)
+		share := l.Share(looked)
 		for _, owner := range turn.Owners[:looked] {
 			n := min(share, len(jobs[owner]), l.Max-len(turn.Jobs))
 			turn.Jobs = append(turn.Jobs, jobs[owner][:n]...)

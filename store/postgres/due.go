@@ -52,22 +52,29 @@ const (
 
 // One owner's jobs only.
 const sqlTurnOfOne = `
-WITH turn AS (SELECT $3::text COLLATE "C" AS owner, 1 AS place)`
+WITH looked AS (SELECT $3::text COLLATE "C" AS owner, 1 AS place)`
+
+// How much each owner may have: see [onejob.TurnLook.Share].
+const (
+	sqlShare = `, looked AS MATERIALIZED (
+    SELECT owner, place FROM turn WHERE owner IS NOT NULL
+), share AS MATERIALIZED (
+    SELECT CASE WHEN $3 = '' THEN ($2 + count(*) - 1) / greatest(count(*), 1) ELSE 1 END AS most
+      FROM looked WHERE place <= $4
+)`
+	sqlShareOfOne = `, share AS (SELECT $2::bigint AS most)`
+)
 
 // Rows that another claimer holds are passed over. The CTE is materialised so
 // that the limit is applied once; as a subquery it is run again, and claims more.
 // What is merged of several targets is locked at each of them; the surplus is free
 // again when the transaction ends.
 const (
-	sqlJobsDue       = sqlTurn + sqlJobsDueHead + sqlJobsDueTail
-	sqlJobsDueWanted = sqlTurn + sqlJobsDueHead + sqlWanted + sqlJobsDueTail
-	sqlJobsDueOfOne  = sqlTurnOfOne + sqlJobsDueHead + sqlWanted + sqlJobsDueTail
+	sqlJobsDue       = sqlTurn + sqlShare + sqlJobsDueHead + sqlJobsDueTail
+	sqlJobsDueWanted = sqlTurn + sqlShare + sqlJobsDueHead + sqlWanted + sqlJobsDueTail
+	sqlJobsDueOfOne  = sqlTurnOfOne + sqlShareOfOne + sqlJobsDueHead + sqlWanted + sqlJobsDueTail
 
-	sqlJobsDueHead = `, looked AS MATERIALIZED (
-    SELECT owner, place FROM turn WHERE owner IS NOT NULL
-), share AS MATERIALIZED (
-    SELECT greatest(($2 + count(*) - 1) / greatest(count(*), 1), 1) AS most FROM looked WHERE place <= $4
-), c AS MATERIALIZED (
+	sqlJobsDueHead = `, c AS MATERIALIZED (
     SELECT l.owner, d.part, d.job_id
       FROM looked l CROSS JOIN LATERAL (
            SELECT a.part, a.job_id

@@ -31,7 +31,7 @@ func (x *tx) due(p *onejob.AttemptClaimParams) (due []onejob.JobRef, last string
 			}
 		}
 		looked := min(len(turn.Owners), l.Owners)
-		share := onejob.TurnShare(l.Max, looked)
+		share := l.Share(looked)
 		for _, owner := range turn.Owners[:looked] {
 			jobs, err := x.dueOf(owner, targets, wanted, l.Taken, min(share, l.Max-len(turn.Jobs)))
 			if err != nil {
@@ -49,13 +49,21 @@ func (x *tx) due(p *onejob.AttemptClaimParams) (due []onejob.JobRef, last string
 // comeDue lets jobs whose time has come join those that are due, longest due first
 // and at most limit of each target: the next claim goes on.
 func (x *tx) comeDue(targets []string, limit int) error {
+	var refs []onejob.JobRef
 	for _, target := range targets {
-		_, err := x.exec(`
-			UPDATE job_states SET due = 1 WHERE (part, job_id) IN (
-				SELECT part, job_id FROM job_states
-				WHERE state = 'queued' AND due = 0 AND next_target = ? AND run_after <= ?
-				ORDER BY run_after LIMIT ?)`, target, x.now, limit)
+		err := x.query(`
+			SELECT part, job_id FROM job_states
+			WHERE state = 'queued' AND due = 0 AND next_target = ? AND run_after <= ?
+			ORDER BY run_after LIMIT ?`, func(r *row) error {
+			refs = append(refs, onejob.JobRef{Part: uint8(r.Int64()), ID: r.String()})
+			return nil
+		}, target, x.now, limit)
 		if err != nil {
+			return err
+		}
+	}
+	for _, ref := range refs {
+		if _, err := x.exec(`UPDATE job_states SET due = 1 WHERE part = ? AND job_id = ?`, int(ref.Part), ref.ID); err != nil {
 			return err
 		}
 	}
