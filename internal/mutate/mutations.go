@@ -72,4 +72,14 @@ var mutations = []mutation{
 		edits: []edit{{"provider/wire/exchange.go", "hr.Body = io.NopCloser(bytes.NewReader(m.Body))", "hr.Body = io.NopCloser(bytes.NewReader(m.Body))\n\t\thr.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(m.Body)), nil }"}},
 		tests: []string{"./provider/wire"},
 	},
+	{
+		name:  "every claim begins with the same owner",
+		edits: []edit{{"turn.go", "if c.after = t.Jobs[len(t.Jobs)-1].Owner; c.after == t.Owners[len(t.Owners)-1] {", "if true {"}},
+		tests: []string{"-run", "TestTakeTurns", "."},
+	},
+	{
+		name:  "one owner takes a whole claim, PostgreSQL",
+		edits: []edit{{"store/postgres/due.go", "THEN ($2 + count(*) - 1) / greatest(count(*), 1) ELSE 1 END", "THEN $2::bigint ELSE 1 END"}},
+		tests: []string{"-run", "TestStore/Claim", "./store/postgres"},
+	},
 }
