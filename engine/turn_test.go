@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -32,7 +33,10 @@ func (w *world) finished(job *onejob.Job) time.Duration {
 // The time is the bubble's: what is measured here is the order, not the machine.
 func TestABacklogDelaysAnotherOwnerByOneTurn(t *testing.T) {
 	const slots, backlog, latency = 4, 200, time.Second
-	s := setting{targets: map[string]behaviour{"a": answersAfter(latency, `1`)}, engine: engine.Options{Slots: slots}, direct: true}
+	s := setting{
+		targets: map[string]behaviour{"a": answersAfter(latency, `1`)}, direct: true,
+		engine: engine.Options{Slots: slots, PollInterval: time.Hour}, // a wake-up that is lost is not made up for
+	}
 	in(t, s, func(w *world) {
 		began := time.Now()
 		var jobs []*onejob.Job
@@ -56,6 +60,51 @@ func TestABacklogDelaysAnotherOwnerByOneTurn(t *testing.T) {
 		}
 		if w.calls.count() != len(jobs) {
 			t.Errorf("%d calls for %d jobs", w.calls.count(), len(jobs))
+		}
+	})
+}
+
+// slowClaims is a store whose claims take a while.
+type slowClaims struct {
+	onejob.Store
+	take time.Duration
+}
+
+func (s slowClaims) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (onejob.AttemptClaimResult, error) {
+	time.Sleep(s.take)
+	return s.Store.AttemptClaim(ctx, p)
+}
+
+// A slot that comes free while jobs wait is theirs, also when a new job comes
+// before the claim that is to find them.
+func TestANewJobDoesNotPassThoseThatWait(t *testing.T) {
+	s := setting{
+		targets: map[string]behaviour{"a": answersAfter(time.Second, `1`)}, direct: true,
+		engine: engine.Options{Slots: 2, PollInterval: time.Hour},
+		wrap:   func(s onejob.Store) onejob.Store { return slowClaims{s, 100 * time.Millisecond} },
+	}
+	in(t, s, func(w *world) {
+		time.Sleep(time.Second) // the first claim found nothing
+		w.submitAs("small", "1")
+		time.Sleep(50 * time.Millisecond)
+		w.submitAs("small", "2")
+		waits, waitsToo := w.submitAs("small", "3"), w.submitAs("small", "4")
+		time.Sleep(time.Second + 20*time.Millisecond) // a claim for the first slot is under way, and the second is free
+		comes := w.submitAs("big", "5")
+		for _, job := range []*onejob.Job{waits, waitsToo, comes} {
+			w.finished(job)
+		}
+		began := func(job *onejob.Job) time.Time {
+			after, err := w.client.Get(t.Context(), "", job.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return after.Attempts[0].StartedAt
+		}
+		for _, job := range []*onejob.Job{waits, waitsToo} {
+			if late := began(job).Sub(began(comes)); late > 0 {
+				t.Errorf("a job that waited began %s after one that came later", late)
+			}
 		}
 	})
 }
