@@ -90,7 +90,7 @@ func TestANewJobDoesNotPassThoseThatWait(t *testing.T) {
 		w.submitAs("small", "2")
 		waits, waitsToo := w.submitAs("small", "3"), w.submitAs("small", "4")
 		time.Sleep(time.Second + 20*time.Millisecond) // a claim for the first slot is under way, and the second is free
-		comes := w.submitAs("big", "5")
+		comes := w.submitAs("small", "5")
 		for _, job := range []*onejob.Job{waits, waitsToo, comes} {
 			w.finished(job)
 		}
