@@ -10,8 +10,7 @@ import (
 	"github.com/onejob-dev/onejob"
 )
 
-// queue is a store's view of due jobs: how many each owner has, and how many of
-// them somebody else holds at the moment.
+// queue is a store's view of due jobs, by owner.
 type queue struct {
 	due   map[string][]string
 	looks int
@@ -56,7 +55,7 @@ func (q *queue) take(t *testing.T, p *onejob.AttemptClaimParams) map[string]int 
 			}
 		}
 	}
-	if total := had[""]; total != 0 || len(due) != sum(had) {
+	if len(due) != sum(had) {
 		t.Fatalf("of %d jobs found, %v were due", len(due), had)
 	}
 	return had
@@ -81,7 +80,7 @@ func (q *queue) left() (n int) {
 func TestTakeTurnsLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 
-	for seed := range uint64(500) {
+	for seed := range uint64(150) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		q := &queue{due: map[string][]string{}}
 		for o := range r.IntN(40) {
@@ -110,7 +109,7 @@ func TestTakeTurnsGivesEverybodyATurn(t *testing.T) {
 	for _, most := range []int{1, 2, 7, 64, 300} {
 		q := &queue{due: map[string][]string{}}
 		for o := range 100 {
-			for n := range 1000 {
+			for n := range 100 {
 				owner := fmt.Sprintf("owner-%02d", o)
 				q.due[owner] = append(q.due[owner], fmt.Sprint(owner, "/", n))
 			}

@@ -15,7 +15,8 @@ const storeWithin = 10 * time.Second
 
 // ClaimAttempts starts attempts of due jobs for a worker, at most p.Max of them,
 // and marks them at once: whoever holds one may begin at any moment until its
-// SendBy. p.Kinds and p.Targets say what it can take; no lease is longer than the
+// SendBy. Owners take turns over the claims of this client: see [TakeTurns].
+// p.Kinds and p.Targets say what it can take; no lease is longer than the
 // shortest timeout of the kinds, which bounds the whole work. Without due jobs it
 // returns none.
 //
