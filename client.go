@@ -14,6 +14,7 @@ import (
 type Client struct {
 	store Store
 	opts  Options
+	turns turns // among owners, of the workers that take anybody's jobs
 }
 
 // New returns a client of store. It returns [CodeInvalidArgument] with all that
@@ -35,7 +36,7 @@ type SubmitParams struct {
 
 	Target     string    // one of the kind's targets; empty: the first
 	Metadata   []byte    // a JSON object; not part of the intent
-	Priority   int       // -100 to 100, higher first; not part of the intent
+	Priority   int       // -100 to 100, higher first among the owner's own jobs; not part of the intent
 	RunAfter   time.Time // zero: now
 	Deadline   time.Time // no attempt starts after it; zero: what the kind says
 	Supersedes string    // id of a terminal job of the same owner that this one replaces

@@ -19,7 +19,7 @@ type Job struct {
 	Target     string // the target asked for; empty: the kind's first
 	Policy     Policy
 	Metadata   []byte // a JSON object, or nil
-	Priority   int    // higher first; zero is normal
+	Priority   int    // higher first among its owner's; zero is normal
 	Supersedes string // id of the job this one replaces
 	Trace      string // the creator's traceparent
 	// Webhooks are the endpoints that are told about the job.

@@ -39,8 +39,10 @@ type Store interface {
 	JobPurge(ctx context.Context, params JobPurgeParams) (purged int, err error)
 
 	// AttemptClaim starts attempts of due jobs, at most Max of them, each in
-	// state starting under a fresh token. Decide runs on every job it touches;
-	// a job that it says to finish or block is settled so in the same commit.
+	// state starting under a fresh token. Owners take turns: see [TakeTurns]; an
+	// owner's own jobs go by priority, then longest due. Decide runs on every job
+	// it touches; a job that it says to finish or block is settled so in the same
+	// commit. With fewer than Max claimed and settled, no more are due.
 	AttemptClaim(ctx context.Context, params AttemptClaimParams) (AttemptClaimResult, error)
 	// AttemptStart starts one more attempt of a job because somebody asked: the
 	// fallback button, or a racing lane.
@@ -238,6 +240,9 @@ type AttemptClaimParams struct {
 	// Owner and Kinds limit what a pull worker is given. Empty: any.
 	Owner string
 	Kinds []string
+	// AfterOwner is where the claimer's last claim ended: owners take turns, and
+	// the one after it is next. Empty: the first.
+	AfterOwner string
 	// Mark claims straight into running, with send_by at the end of the lease: for
 	// workers out of our sight, who may begin at any moment.
 	Mark bool
@@ -249,6 +254,8 @@ type AttemptClaimResult struct {
 	Settled []JobRef
 	// NextDue is when the next queued job becomes due. Zero: none is known.
 	NextDue time.Time
+	// LastOwner is the AfterOwner of the claimer's next claim.
+	LastOwner string
 }
 
 // Claimed is one attempt with its job, input included.

@@ -15,7 +15,8 @@ const storeWithin = 10 * time.Second
 
 // ClaimAttempts starts attempts of due jobs for a worker, at most p.Max of them,
 // and marks them at once: whoever holds one may begin at any moment until its
-// SendBy. p.Kinds and p.Targets say what it can take; no lease is longer than the
+// SendBy. Owners take turns over the claims of this client: see [TakeTurns].
+// p.Kinds and p.Targets say what it can take; no lease is longer than the
 // shortest timeout of the kinds, which bounds the whole work. Without due jobs it
 // returns none.
 //
@@ -70,11 +71,16 @@ func (c *Client) claim(ctx context.Context, p AttemptClaimParams) (claimed []Cla
 	}
 	p.Mark = true
 	p.Lease = min(p.Lease, c.shortestTimeout(p.Kinds))
+	queue := queueOf(&p)
+	p.AfterOwner = c.turns.after(queue)
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWithin)
 	defer cancel()
 	r, err := c.store.AttemptClaim(bounded, p)
 	if err != nil {
 		return nil, time.Time{}, Unavailable(err)
+	}
+	if p.Owner == "" {
+		c.turns.next(queue, r.LastOwner)
 	}
 	for _, ref := range r.Settled {
 		c.opts.Signals.JobChanged(ref.ID)

@@ -2,6 +2,7 @@ package onejob_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -91,5 +92,33 @@ func TestNoLeaseIsLongerThanTheTimeoutOfTheWork(t *testing.T) {
 	renewed, err := client.RenewAttempt(t.Context(), p, time.Hour)
 	if err != nil || renewed.Attempt.LeaseExpiresAt.After(a.MarkedAt.Add(2*time.Second+50*time.Millisecond)) {
 		t.Errorf("renewed until %s, %v; want no later than %s", renewed.Attempt.LeaseExpiresAt, err, a.MarkedAt.Add(2*time.Second))
+	}
+}
+
+// A worker that takes anybody's jobs would otherwise work for the first owner only.
+func TestWorkersOfAnyOwnerTakeTurns(t *testing.T) {
+	t.Parallel()
+	client, _ := pool(t, time.Minute, func() {})
+	submit := func(owner, key string) {
+		if _, _, err := client.Submit(t.Context(), onejob.SubmitParams{Owner: owner, Key: key, Kind: "k", Input: []byte("1")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range []string{"k2", "k3", "k4"} {
+		submit("o", key)
+	}
+	submit("z", "k1")
+	p := claimParams(time.Second)
+	p.Owner = ""
+	var owners []string
+	for range 3 {
+		claimed, err := client.ClaimAttempts(t.Context(), p)
+		if err != nil || len(claimed) != 1 {
+			t.Fatalf("claimed %v, %v; want one", claimed, err)
+		}
+		owners = append(owners, claimed[0].Job.Owner)
+	}
+	if want := []string{"o", "z", "o"}; !slices.Equal(owners, want) {
+		t.Errorf("the workers were given jobs of %q; want %q", owners, want)
 	}
 }

@@ -40,7 +40,8 @@ func (e *Engine) claimAll(ctx context.Context) (claimed int, nextDue time.Time) 
 			e.complain("could not claim", err)
 			return claimed, time.Time{}
 		}
-		e.slots.claimed(n, len(r.Claimed))
+		full := len(r.Claimed)+len(r.Settled) >= n
+		e.slots.claimed(n, len(r.Claimed), full)
 		claimed += len(r.Claimed)
 		for _, c := range r.Claimed {
 			e.working.add()
@@ -50,7 +51,7 @@ func (e *Engine) claimAll(ctx context.Context) (claimed int, nextDue time.Time) 
 		for _, ref := range r.Settled {
 			e.opts.Signals.JobChanged(ref.ID)
 		}
-		if len(r.Claimed) < n {
+		if !full {
 			return claimed, r.NextDue
 		}
 	}
@@ -61,8 +62,16 @@ func (e *Engine) claimAll(ctx context.Context) (claimed int, nextDue time.Time) 
 func (e *Engine) claim(ctx context.Context, n int) (onejob.AttemptClaimResult, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.opts.Lease)
 	defer cancel()
-	return e.store.AttemptClaim(ctx, onejob.AttemptClaimParams{StartParams: e.start, Max: n})
+	r, err := e.store.AttemptClaim(ctx, onejob.AttemptClaimParams{StartParams: e.start, Max: n, AfterOwner: e.turn})
+	if err == nil {
+		e.turn = r.LastOwner
+	}
+	return r, err
 }
+
+// firstTurn is somewhere among the owners, so that of many engines that start at
+// once not all serve the same ones first.
+func firstTurn() string { return string(rune('0' + rand.N('z'-'0'+1))) }
 
 // pace says how long to wait between claims that nobody asked for.
 type pace struct {

@@ -31,6 +31,7 @@ type Engine struct {
 	targets map[string]onejob.Target
 	opts    Options
 	start   onejob.StartParams
+	turn    string // the owner whom the last claim ended with; the claim loop's own
 
 	slots      *slots
 	asking     chan struct{} // one for each question that may be open at once
@@ -51,7 +52,7 @@ func New(store onejob.Store, targets []onejob.Target, opts Options) (*Engine, er
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{store: store, opts: opts, targets: map[string]onejob.Target{}}
+	e := &Engine{store: store, opts: opts, turn: firstTurn(), targets: map[string]onejob.Target{}}
 	e.probes, _ = store.(onejob.ProbeStore)
 	if err := e.addTargets(targets); err != nil {
 		return nil, &onejob.Error{Code: onejob.CodeInvalidArgument, Message: err.Error(), Err: err}

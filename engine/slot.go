@@ -39,13 +39,13 @@ func (s *slots) takeOne() bool {
 	return true
 }
 
-// claimed returns the slots that a claim of taken slots left over. When it used
-// them all, more jobs may wait.
-func (s *slots) claimed(taken, used int) {
+// claimed returns the slots that a claim of taken slots left over. When it came
+// back full, more jobs may wait.
+func (s *slots) claimed(taken, used int, full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.free += taken - used
-	s.waiting = used == taken
+	s.waiting = full
 }
 
 // unclaimed returns the slots of a claim that failed. It rings nobody: claiming

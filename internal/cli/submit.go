@@ -43,7 +43,7 @@ With --wait the exit code tells how the job ended: 0 it succeeded, 1 it did not
 			&cli.DurationFlag{Name: "wait", Usage: "wait so long for the job to end or block"},
 			&cli.StringFlag{Name: "target", Usage: "one of the kind's targets, instead of the first"},
 			&cli.StringFlag{Name: "metadata", Usage: "a `JSON` object that is kept with the job and is no part of the intent"},
-			&cli.IntFlag{Name: "priority", Usage: "-100 to 100, higher first"},
+			&cli.IntFlag{Name: "priority", Usage: "-100 to 100, higher first among the owner's own jobs"},
 			&cli.StringFlag{Name: "run-after", Usage: "start no attempt before this `TIME` (RFC 3339)"},
 			&cli.StringFlag{Name: "deadline", Usage: "start no attempt after this `TIME` (RFC 3339)"},
 			&cli.StringFlag{Name: "supersedes", Usage: "`ID` of the ended job that this one replaces"},

@@ -17,7 +17,7 @@ type JobRequest struct {
 	Metadata   jsontext.Value `json:"metadata,omitzero" doc:"An object; not part of the intent"`
 	RunAfter   time.Time      `json:"run_after,omitzero"`
 	Deadline   time.Time      `json:"deadline,omitzero" doc:"No attempt starts after it"`
-	Priority   int            `json:"priority,omitzero" minimum:"-100" maximum:"100" doc:"Higher first; not part of the intent"`
+	Priority   int            `json:"priority,omitzero" minimum:"-100" maximum:"100" doc:"Higher first, among your own jobs; owners take turns whatever their priorities. Not part of the intent"`
 	Supersedes string         `json:"supersedes,omitzero" maxLength:"255" doc:"The id of a job that ended, which this one replaces"`
 	Webhook    *JobWebhook    `json:"webhook,omitzero" doc:"Who is told how the job ends; not part of the intent. Absent: every endpoint that is told about the owner's jobs"`
 }

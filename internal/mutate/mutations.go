@@ -142,4 +142,14 @@ var mutations = []mutation{
 		edits: []edit{{"webhook/try.go", "if len(d.Body) > 0 {", "if len(d.Body) > 1<<30 {"}},
 		tests: []string{"-run", "TestAnEndpointThatIsDown", "./webhook"},
 	},
+	{
+		name:  "every claim begins with the same owner",
+		edits: []edit{{"turn.go", "if c.after = t.Jobs[len(t.Jobs)-1].Owner; c.after == t.Owners[len(t.Owners)-1] {", "if true {"}},
+		tests: []string{"-run", "TestTakeTurns", "."},
+	},
+	{
+		name:  "one owner takes a whole claim, PostgreSQL",
+		edits: []edit{{"store/postgres/due.go", "THEN ($2 + count(*) - 1) / greatest(count(*), 1) ELSE 1 END", "THEN $2::bigint ELSE 1 END"}},
+		tests: []string{"-run", "TestStore/Claim", "./store/postgres"},
+	},
 }

@@ -4,14 +4,15 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/onejob-dev/onejob"
 )
 
-// AttemptClaim starts attempts of due jobs at targets that the claimer knows:
-// higher priority first, then longest due.
+// AttemptClaim starts attempts of due jobs at targets that the claimer knows,
+// owners taking turns.
 func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (onejob.AttemptClaimResult, error) {
 	var result onejob.AttemptClaimResult
 	now, end, err := s.begin(ctx)
@@ -19,13 +20,13 @@ func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (
 		return result, err
 	}
 	defer end()
-	for _, r := range s.queuedFor(&p) {
-		if len(result.Claimed) >= p.Max {
-			break
-		}
-		if r.job.RunAfter.After(now) {
-			continue
-		}
+	due, last, err := s.due(&p, now)
+	if err != nil {
+		return result, err
+	}
+	result.LastOwner = last
+	for _, ref := range due {
+		r := s.jobs[ref.ID]
 		d := onejob.Decide(&r.job, r.job.Attempts, nil, now, onejob.Ask{})
 		if _, known := p.Targets[d.Target]; d.Verb != onejob.Start || !known {
 			s.changed(r, now) // it waits, ends, blocks, or goes to somebody else's target
@@ -44,6 +45,32 @@ func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (
 		}
 	}
 	return result, nil
+}
+
+// due lists jobs that a claim may take, at most Max, owners taking turns.
+func (s *Store) due(p *onejob.AttemptClaimParams, now time.Time) (due []onejob.JobRef, last string, err error) {
+	jobs := map[string][]onejob.TurnJob{}
+	for _, r := range s.queuedFor(p) {
+		if !r.job.RunAfter.After(now) {
+			jobs[r.job.Owner] = append(jobs[r.job.Owner], onejob.TurnJob{Owner: r.job.Owner, Ref: r.ref()})
+		}
+	}
+	owners := slices.Sorted(maps.Keys(jobs))
+	return onejob.TakeTurns(p, func(l onejob.TurnLook) (onejob.Turn, error) {
+		first, found := slices.BinarySearch(owners, l.After)
+		if found {
+			first++
+		}
+		turn := onejob.Turn{Owners: owners[first:min(first+l.Owners+1, len(owners))]}
+		looked := min(len(turn.Owners), l.Owners)
+		share := l.Share(looked)
+		for _, owner := range turn.Owners[:looked] {
+			n := min(share, len(jobs[owner]), l.Max-len(turn.Jobs))
+			turn.Jobs = append(turn.Jobs, jobs[owner][:n]...)
+			jobs[owner] = jobs[owner][n:] // what a look has found is not found again
+		}
+		return turn, nil
+	})
 }
 
 func (s *Store) queuedFor(p *onejob.AttemptClaimParams) []*row {

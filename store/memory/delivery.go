@@ -21,7 +21,7 @@ func (s *Store) DeliveryClaim(ctx context.Context, p onejob.DeliveryClaimParams)
 	}
 	defer end()
 	s.giveUp(p.GiveUpAfter, now)
-	due := s.due(now, func(d *delivery) bool {
+	due := s.dueDeliveries(now, func(d *delivery) bool {
 		_, disabled := s.disabled[d.Endpoint]
 		return !disabled && slices.Contains(p.Endpoints, d.Endpoint)
 	}, func(d *delivery) time.Time { return d.DueAt })
@@ -38,7 +38,7 @@ func (s *Store) giveUp(after time.Duration, now time.Time) {
 	if after <= 0 {
 		return
 	}
-	old := s.due(now, func(d *delivery) bool { return !now.Before(d.since.Add(after)) }, func(d *delivery) time.Time { return d.since })
+	old := s.dueDeliveries(now, func(d *delivery) bool { return !now.Before(d.since.Add(after)) }, func(d *delivery) time.Time { return d.since })
 	for _, d := range old[:min(giveUpAtOnce, len(old))] {
 		if d.Error != "" {
 			d.Error = ": " + d.Error
@@ -48,8 +48,8 @@ func (s *Store) giveUp(after time.Duration, now time.Time) {
 	}
 }
 
-// due lists what could be tried now, in the order of a time.
-func (s *Store) due(now time.Time, keep func(*delivery) bool, by func(*delivery) time.Time) []*delivery {
+// dueDeliveries lists what could be tried now, in the order of a time.
+func (s *Store) dueDeliveries(now time.Time, keep func(*delivery) bool, by func(*delivery) time.Time) []*delivery {
 	var due []*delivery
 	for _, d := range s.outbox {
 		if d.State == onejob.DeliveryPending && !d.DueAt.After(now) && keep(d) {

@@ -73,6 +73,6 @@ const sqlScheduled = `
 INSERT INTO jobs (part, id, owner, key_hash, key_prefix, fingerprint, fingerprint_version, create_token,
                   kind, input, target, effect, lanes, policy, priority, supersedes, trace, created_at)
 SELECT 1, 'job_' || n, 'alice', int4send(n), 'k', '\x01', 1, 't', 'k', 'in', '', 'none', 1, '{}', 0, '', '', now() FROM generate_series(1, 1000000) n;
-INSERT INTO job_states (part, job_id, state, priority, run_after, next_target)
-SELECT 1, 'job_' || n, 'queued', n % 3, now() + n * interval '1 minute' + interval '1 day', 'a' FROM generate_series(1, 1000000) n;
+INSERT INTO job_states (part, job_id, owner, due, state, priority, run_after, next_target)
+SELECT 1, 'job_' || n, 'alice', false, 'queued', n % 3, now() + n * interval '1 minute' + interval '1 day', 'a' FROM generate_series(1, 1000000) n;
 ANALYZE jobs, job_states`

@@ -6,78 +6,21 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/onejob-dev/onejob"
 )
 
-// The priorities that are queued, highest first, one look into the index each: so
-// neither those that are not due nor lower ones are walked over.
-const sqlLevels = `
-WITH RECURSIVE level AS (
-    (SELECT priority FROM job_states WHERE state = 'queued' ORDER BY priority DESC LIMIT 1)
-    UNION ALL
-    SELECT (SELECT s.priority FROM job_states s WHERE s.state = 'queued' AND s.priority < l.priority ORDER BY s.priority DESC LIMIT 1)
-      FROM level l WHERE l.priority IS NOT NULL
-)`
-
-// Rows that another claimer holds are passed over. The CTE is materialised so
-// that the limit is applied once; as a subquery it is run again, and claims more.
-const (
-	sqlJobsDue       = sqlLevels + sqlJobsDueHead + sqlJobsDueTail
-	sqlJobsDueWanted = sqlLevels + sqlJobsDueHead + sqlWanted + sqlJobsDueTail
-
-	sqlJobsDueHead = `, c AS MATERIALIZED (
-    SELECT due.part, due.job_id
-      FROM level l CROSS JOIN LATERAL (
-           SELECT s.part, s.job_id FROM job_states s
-            WHERE s.state = 'queued' AND s.priority = l.priority
-              AND s.run_after <= onejob_now() AND s.next_target = ANY($1::text[])`
-	sqlJobsDueTail = `
-            ORDER BY s.run_after
-            LIMIT $2
-              FOR UPDATE SKIP LOCKED
-      ) due
-     LIMIT $2
-)
-SELECT part, job_id FROM c`
-)
-
-// What a pull worker may be given, beside its targets. Rows of others are walked
-// over, which a claimer who takes them all need not do.
-const sqlWanted = `
-              AND EXISTS (SELECT FROM jobs j WHERE j.part = s.part AND j.id = s.job_id
-                             AND $3::text IN ('', j.owner) AND ($4::text[] = '{}' OR j.kind = ANY ($4::text[])))`
-
-// NULL: nothing is to become due for these targets. What is due and was passed
-// over, because another claimer holds it, is that one's.
-const (
-	sqlNextDue       = sqlNextDueHead + sqlNextDueTail
-	sqlNextDueWanted = sqlNextDueHead + sqlWanted + `
-          AND $2::integer IS NOT NULL` + sqlNextDueTail  // $2 is the limit of those that are due
-
-	sqlNextDueHead = sqlLevels + `
-SELECT min(next.run_after)
-  FROM level l CROSS JOIN LATERAL (
-       SELECT s.run_after FROM job_states s
-        WHERE s.state = 'queued' AND s.priority = l.priority
-          AND s.run_after > onejob_now() AND s.next_target = ANY($1::text[])`
-	sqlNextDueTail = `
-        ORDER BY s.run_after LIMIT 1
-  ) next`
-)
-
 // AttemptClaim implements [onejob.Store].
 func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (onejob.AttemptClaimResult, error) {
-	var r onejob.AttemptClaimResult
+	r := onejob.AttemptClaimResult{LastOwner: p.AfterOwner}
 	if len(p.Targets) == 0 {
 		return r, nil
 	}
 	var due []onejob.JobRef
 	err := s.inTx(ctx, sqlBegin, func(t *txn) (err error) {
-		r = onejob.AttemptClaimResult{}
+		r = onejob.AttemptClaimResult{LastOwner: p.AfterOwner}
 		if p.Max > 0 {
-			due, err = dueJobs(ctx, t, p)
+			due, r.LastOwner, err = dueJobs(ctx, t, p)
 		}
 		if err != nil {
 			return err
@@ -88,45 +31,6 @@ func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (
 		return r, onejob.Unavailable(err)
 	}
 	return r, s.claimSingly(ctx, due, p, &r)
-}
-
-func dueJobs(ctx context.Context, t *txn, p onejob.AttemptClaimParams) (due []onejob.JobRef, err error) {
-	b := t.batch()
-	sql, args := sqlJobsDue, []any{targetsOf(p.StartParams), p.Max}
-	if wants(&p) {
-		sql, args = sqlJobsDueWanted, append(args, clean(p.Owner), texts(p.Kinds))
-	}
-	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
-		return forEach(rows, func(row pgx.Row) error {
-			var part int16
-			var ref onejob.JobRef
-			err := row.Scan(&part, &ref.ID)
-			ref.Part = uint8(part)
-			due = append(due, ref)
-			return err
-		})
-	})
-	return due, t.send(ctx, b)
-}
-
-// wants reports whether a claimer takes some owner's jobs only, or some kinds.
-func wants(p *onejob.AttemptClaimParams) bool { return p.Owner != "" || len(p.Kinds) > 0 }
-
-func targetsOf(p onejob.StartParams) []string { return slices.Sorted(maps.Keys(p.Targets)) }
-
-// nextDue queues the reading of when the next job is due, after all that this
-// transaction does.
-func nextDue(b *pgx.Batch, p onejob.AttemptClaimParams, r *onejob.AttemptClaimResult) {
-	sql, args := sqlNextDue, []any{targetsOf(p.StartParams)}
-	if wants(&p) {
-		sql, args = sqlNextDueWanted, append(args, p.Max, clean(p.Owner), texts(p.Kinds))
-	}
-	b.Queue(sql, args...).QueryRow(func(row pgx.Row) error {
-		var at pgtype.Timestamptz
-		err := row.Scan(&at)
-		r.NextDue = timeOf(at)
-		return err
-	})
 }
 
 // claim starts the attempts that Decide asks for, writes down whatever else it
@@ -189,7 +93,7 @@ func (s *Store) claim(ctx context.Context, t *txn, due []onejob.JobRef, p onejob
 // At the head of the queue a job that cannot be claimed would keep all others from
 // their turn.
 const sqlSetAside = `
-UPDATE job_states s SET run_after = onejob_now() + interval '1 minute'
+UPDATE job_states s SET run_after = onejob_now() + interval '1 minute', due = false
   FROM unnest($1::smallint[], $2::text[]) AS u (part, job_id)
  WHERE s.part = u.part AND s.job_id = u.job_id AND s.state = 'queued'`
 

@@ -44,9 +44,9 @@ WITH wanted AS MATERIALIZED (
       FROM wanted w
      WHERE (w.id IN (SELECT id FROM created)) IS TRUE -- looked up in a hash, and never a join of all with all
 ), standing AS (
-    INSERT INTO job_states (part, job_id, state, attempts_made, priority, run_after, deadline, next_target, hooked)
-    SELECT part, id, CASE WHEN starts THEN 'running' ELSE 'queued' END, starts::integer, priority,
-           least(coalesce(run_after, onejob_now()), ends), ends, first_target, webhooks <> ''
+    INSERT INTO job_states (part, job_id, owner, state, attempts_made, priority, run_after, due, deadline, next_target, hooked)
+    SELECT part, id, owner, CASE WHEN starts THEN 'running' ELSE 'queued' END, starts::integer, priority,
+           least(coalesce(run_after, onejob_now()), ends), least(coalesce(run_after, onejob_now()), ends) <= onejob_now(), ends, first_target, webhooks <> ''
       FROM due
 ), started AS (
     INSERT INTO attempts (part, job_id, number, id, lane, lanes, target, target_digest, state, claim_token, worker,

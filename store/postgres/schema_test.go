@@ -17,10 +17,10 @@ INSERT INTO jobs (part, id, owner, key_hash, key_prefix, fingerprint, fingerprin
 VALUES (1, 'job_racing', 'alice', '\x01', 'k', '\xaa', 1, 't1', 'k', 'in', '', 'none',     2, '{}', 0, '', '', now()),
        (1, 'job_charge', 'alice', '\x02', 'k', '\xbb', 1, 't2', 'k', 'in', '', 'external', 1, '{}', 0, '', '', now()),
        (1, 'job_done',   'alice', '\x03', 'k', '\xcc', 1, 't3', 'k', 'in', '', 'external', 1, '{}', 0, '', '', now());
-INSERT INTO job_states (part, job_id, state, priority, run_after, next_target, completed_by, finished_at)
-VALUES (1, 'job_racing', 'running',   0, now(), 'a', NULL,       NULL),
-       (1, 'job_charge', 'queued',    0, now(), 'a', NULL,       NULL),
-       (1, 'job_done',   'succeeded', 0, now(), '',  'att_done', now());
+INSERT INTO job_states (part, job_id, owner, due, state, priority, run_after, next_target, completed_by, finished_at)
+VALUES (1, 'job_racing', 'alice', true, 'running',   0, now(), 'a', NULL,       NULL),
+       (1, 'job_charge', 'alice', true, 'queued',    0, now(), 'a', NULL,       NULL),
+       (1, 'job_done',  'alice', true, 'succeeded', 0, now(), '',  'att_done', now());
 INSERT INTO attempts (part, job_id, number, id, lane, lanes, target, target_digest, state, claim_token, worker, lease_expires_at,
                       send_by, marked_at, finished_at, job_version, provider_key, phase, outcome, started_at)
 VALUES (1, 'job_racing', 1, 'att_racing', 0, 2, 'a', '', 'running',   'c1', 'w', now(), now(), now(), NULL,  1, 'p', 'sent',     NULL,        now()),
@@ -67,6 +67,7 @@ func TestDatabaseRefuses(t *testing.T) {
 
 		{"ATerminalStateLeft", "UPDATE job_states SET state = 'queued', completed_by = NULL, finished_at = NULL WHERE job_id = 'job_done'", "final"},
 		{"ATakenSlotTakenAgain", "UPDATE job_states SET completed_by = 'att_other' WHERE job_id = 'job_done'", "final"},
+		{"AnotherOwnersTurn", "UPDATE job_states SET owner = 'mallory' WHERE job_id = 'job_charge'", "immutable"},
 		{"ASuccessWithoutAWinner", "UPDATE job_states SET state = 'succeeded', finished_at = now() WHERE job_id = 'job_charge'", "job_states_winner"},
 
 		{"AnotherClaimToken", "UPDATE attempts SET claim_token = 'stolen' WHERE id = 'att_racing'", "cannot change what it is"},

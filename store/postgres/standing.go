@@ -41,7 +41,7 @@ const sqlJobStand = `
 WITH stood AS (
     UPDATE job_states s
        SET state = u.state, version = u.version, revision = u.revision,
-           run_after = u.run_after, next_target = u.next_target,
+           run_after = u.run_after, due = u.run_after <= onejob_now(), next_target = u.next_target,
            blocked = u.blocked, blocked_reason = u.blocked_reason,
            error_code = u.error_code, error = u.error,
            cancel_requested_at = u.cancel_requested_at, finished_at = u.finished_at, unblocked_at = u.unblocked_at

@@ -13,7 +13,10 @@ import (
 // Every count walks a partial index over live rows: history does not slow it.
 const (
 	sqlStatsQueued = `
-SELECT count(*), min(run_after) FILTER (WHERE run_after <= onejob_now()) FROM job_states WHERE state = 'queued'`
+SELECT sum(n)::bigint, min(oldest)
+  FROM (SELECT count(*) AS n, min(run_after) AS oldest FROM job_states WHERE state = 'queued' AND due
+        UNION ALL
+        SELECT count(*), min(run_after) FILTER (WHERE run_after <= onejob_now()) FROM job_states WHERE state = 'queued' AND NOT due) q`
 
 	// A job is running by an attempt that is.
 	sqlStatsRunning = `

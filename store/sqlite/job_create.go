@@ -194,9 +194,11 @@ func (x *tx) insertState(j *onejob.Job) error {
 	code, message := failureColumns(j.Error)
 	_, err := x.exec(`
 		INSERT INTO job_states (
-			part, job_id, state, version, revision, attempts_made, priority, run_after, next_target, deadline, error_code, error, finished_at, hooked)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		int(j.Part), j.ID, string(j.State), j.Version, j.Revision, j.AttemptsMade, j.Priority, j.RunAfter, j.NextTarget, j.Deadline,
+			part, job_id, owner, state, version, revision, attempts_made, priority, run_after, due, next_target, deadline,
+			error_code, error, finished_at, hooked)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		int(j.Part), j.ID, j.Owner, string(j.State), j.Version, j.Revision, j.AttemptsMade, j.Priority,
+		j.RunAfter, !j.RunAfter.After(x.now), j.NextTarget, j.Deadline,
 		code, message, j.FinishedAt, len(j.Webhooks) > 0)
 	return err
 }

@@ -49,10 +49,10 @@ func (x *tx) writeStanding(j *onejob.Job, next onejob.Standing) error {
 		version, finished = version+1, x.now
 	}
 	n, err := x.exec(`
-		UPDATE job_states SET state = ?, blocked = ?, blocked_reason = ?, run_after = ?, next_target = ?,
+		UPDATE job_states SET state = ?, blocked = ?, blocked_reason = ?, run_after = ?, due = ?, next_target = ?,
 			error_code = ?, error = ?, version = ?, finished_at = ?, revision = revision + 1
 		WHERE part = ? AND job_id = ? AND version = ? AND `+open,
-		string(next.State), blocked, reason, next.RunAfter, next.NextTarget,
+		string(next.State), blocked, reason, next.RunAfter, !next.RunAfter.After(x.now), next.NextTarget,
 		code, message, version, finished,
 		int(j.Part), j.ID, j.Version)
 	if err != nil || n == 0 {

@@ -25,7 +25,10 @@ func (s *Store) Stats(ctx context.Context) (onejob.Stats, error) {
 
 func (x *tx) countQueued(stats *onejob.Stats) error {
 	return x.query(`
-		SELECT count(*), min(CASE WHEN run_after <= ? THEN run_after END) FROM job_states WHERE state = 'queued'`, func(r *row) error {
+		SELECT sum(n), min(oldest) FROM (
+			SELECT count(*) AS n, min(run_after) AS oldest FROM job_states WHERE state = 'queued' AND due = 1
+			UNION ALL
+			SELECT count(*), min(CASE WHEN run_after <= ? THEN run_after END) FROM job_states WHERE state = 'queued' AND due = 0)`, func(r *row) error {
 		keep(stats.Jobs, onejob.JobQueued, r.Int64())
 		stats.OldestQueued = r.Time()
 		return nil

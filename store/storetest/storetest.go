@@ -68,7 +68,7 @@ func Run(t *testing.T, open func(t *testing.T, handles int) Opened) {
 func promises() []promise {
 	var all []promise
 	for _, subject := range [][]promise{
-		creating(), conflicting(), superseding(), reading(), claiming(), starting(), holding(), finishing(), arrivingLate(),
+		creating(), conflicting(), superseding(), reading(), claiming(), takingTurns(), starting(), holding(), finishing(), arrivingLate(),
 		resolving(), cancelling(), purging(), isolating(), probing(), telling(), sending(), working(), keeping(), racingForReal(), constraining(), outboxConstraining(),
 	} {
 		all = append(all, subject...)

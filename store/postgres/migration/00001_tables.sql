@@ -50,12 +50,14 @@ ALTER TABLE jobs ALTER COLUMN input SET STORAGE EXTERNAL;
 CREATE TABLE job_states (
     part                smallint    NOT NULL,
     job_id              text COLLATE "C" NOT NULL,
+    owner               text COLLATE "C" NOT NULL, -- as jobs.owner, for the index: owners take turns
     state               text        NOT NULL CHECK (state IN ('queued', 'running', 'blocked', 'succeeded', 'failed', 'cancelled')),
     version             bigint      NOT NULL DEFAULT 1,
     revision            bigint      NOT NULL DEFAULT 1,
     attempts_made       integer     NOT NULL DEFAULT 0,
     priority            smallint    NOT NULL,
     run_after           timestamptz NOT NULL,
+    due                 boolean     NOT NULL, -- run_after has come, as far as anybody has looked
     deadline            timestamptz,          -- as jobs.deadline, for the index
     next_target         text        NOT NULL, -- '' when none is next
     completed_by        text,
@@ -157,7 +159,10 @@ CREATE INDEX attempts_to_probe ON attempts (probe_at)
     WHERE state = 'unknown' OR (state = 'running' AND outcome = 'accepted');
 CREATE INDEX attempts_to_ask ON attempts (ask_at)
     WHERE (state = 'unknown' OR (state = 'running' AND outcome = 'accepted')) AND asked_at IS NULL;
-CREATE INDEX job_states_due ON job_states (priority DESC, run_after) WHERE state = 'queued';
+-- By target first: a claimer takes only targets that it can call, and never walks
+-- over the jobs of others. Then by owner: they take turns.
+CREATE INDEX job_states_due ON job_states (next_target, owner, priority DESC, run_after) WHERE state = 'queued' AND due;
+CREATE INDEX job_states_later ON job_states (next_target, run_after) WHERE state = 'queued' AND NOT due;
 CREATE INDEX job_states_deadline ON job_states (deadline, part, job_id) WHERE state = 'queued' AND deadline IS NOT NULL;
 CREATE INDEX job_states_blocked ON job_states (part, job_id) WHERE state = 'blocked';
 -- Those that something other than news of an attempt, or a person, can free.
@@ -290,6 +295,9 @@ BEGIN
        AND ROW(NEW.state, NEW.completed_by, NEW.finished_at) IS DISTINCT FROM ROW(OLD.state, OLD.completed_by, OLD.finished_at)
     THEN
         RAISE EXCEPTION 'job % is %, which is final', OLD.job_id, OLD.state USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    IF NEW.owner <> OLD.owner THEN
+        RAISE EXCEPTION 'job % is immutable', OLD.job_id USING ERRCODE = 'integrity_constraint_violation';
     END IF;
     RETURN NEW;
 END $$;

@@ -44,12 +44,14 @@ CREATE TABLE jobs (
 CREATE TABLE job_states (
     part                INTEGER NOT NULL,
     job_id              TEXT    NOT NULL,
+    owner               TEXT    NOT NULL, -- as jobs.owner, for the index: owners take turns
     state               TEXT    NOT NULL CHECK (state IN ('queued', 'running', 'blocked', 'succeeded', 'failed', 'cancelled')),
     version             INTEGER NOT NULL DEFAULT 1,
     revision            INTEGER NOT NULL DEFAULT 1,
     attempts_made       INTEGER NOT NULL DEFAULT 0,
     priority            INTEGER NOT NULL,
     run_after           INTEGER NOT NULL,
+    due                 INTEGER NOT NULL CHECK (due IN (0, 1)), -- run_after has come, as far as anybody has looked
     next_target         TEXT    NOT NULL, -- '' when none is next
     deadline            INTEGER,          -- the job's own, for the index over queued ones
     completed_by        TEXT,
@@ -147,8 +149,10 @@ CREATE INDEX attempts_to_probe ON attempts (probe_at)
     WHERE (state = 'unknown' OR (state = 'running' AND outcome = 'accepted'));
 CREATE INDEX attempts_to_ask ON attempts (ask_at)
     WHERE (state = 'unknown' OR (state = 'running' AND outcome = 'accepted')) AND asked_at IS NULL;
--- By target first: a claimer takes only targets that it can call.
-CREATE INDEX job_states_due ON job_states (next_target, priority DESC, run_after) WHERE state = 'queued';
+-- By target first: a claimer takes only targets that it can call, and never walks
+-- over the jobs of others. Then by owner: they take turns.
+CREATE INDEX job_states_due ON job_states (next_target, owner, priority DESC, run_after) WHERE state = 'queued' AND due = 1;
+CREATE INDEX job_states_later ON job_states (next_target, run_after) WHERE state = 'queued' AND due = 0;
 -- A deadline ends a queued job also when nobody serves its target.
 CREATE INDEX job_states_deadline ON job_states (deadline) WHERE state = 'queued' AND deadline IS NOT NULL;
 CREATE INDEX job_states_blocked ON job_states (blocked_reason) WHERE state = 'blocked';

@@ -34,6 +34,15 @@ BEGIN
 END;
 -- +goose StatementEnd
 
+-- Whose turn it is goes by the job's owner.
+-- +goose StatementBegin
+CREATE TRIGGER job_states_owner BEFORE UPDATE OF owner ON job_states
+WHEN NEW.owner IS NOT OLD.owner
+BEGIN
+    SELECT RAISE(ABORT, 'a job is immutable');
+END;
+-- +goose StatementEnd
+
 -- A claim's token, its job and its target are set once.
 -- +goose StatementBegin
 CREATE TRIGGER attempts_fixed BEFORE UPDATE ON attempts
