@@ -216,7 +216,7 @@ func TestARevokedKeyIsLetInNoMore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	id := strings.Split(w.bob, "_")[1]
-	if err := w.store.KeyRevoke(t.Context(), id); err != nil {
+	if err := w.store.KeyRevoke(t.Context(), onejob.KeyRevokeParams{ID: id}); err != nil {
 		t.Fatal(err)
 	}
 	w.do(submitRequest(w.bob, "k1", ticket)).wantProblem(t, 401, onejob.CodeUnauthenticated)

@@ -37,6 +37,9 @@ const (
 type Store struct {
 	onejob.Store
 	onejob.ProbeStore
+	onejob.AuditStore
+	onejob.IncidentStore
+	onejob.CostStore
 
 	get    *gatherer[onejob.JobGetParams, onejob.JobResult]
 	create *gatherer[onejob.JobCreateParams, onejob.JobCreateResult]
@@ -48,6 +51,10 @@ type Store struct {
 var (
 	_ onejob.Store      = (*Store)(nil)
 	_ onejob.ProbeStore = (*Store)(nil)
+
+	_ onejob.AuditStore    = (*Store)(nil)
+	_ onejob.IncidentStore = (*Store)(nil)
+	_ onejob.CostStore     = (*Store)(nil)
 )
 
 // Hasty is a store that can be asked not to wait for others' open transactions.
@@ -86,6 +93,7 @@ func New(store onejob.Store, opts Options) (*Store, error) {
 	reads.MaxBatch = min(reads.MaxBatch, maxReads)
 	return &Store{
 		Store: store, ProbeStore: probesOf(store),
+		AuditStore: auditOf(store), IncidentStore: incidentsOf(store), CostStore: costsOf(store),
 		get: newGatherer(reads, method[onejob.JobGetParams, onejob.JobResult]{
 			flush: shared.JobGet, alone: store.JobGet, atOnce: readsAtOnce,
 			errOf: func(r *onejob.JobResult) error { return r.Err },

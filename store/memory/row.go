@@ -15,6 +15,8 @@ type row struct {
 	shrunk bool       // past the life of keys: only owner, key and fingerprint are left
 	events []onejob.JobEvent
 	doubts map[string]*doubt // by attempt id, of those that questions are or were asked about
+
+	incidents []*onejob.Incident
 }
 
 func (r *row) ref() onejob.JobRef { return onejob.JobRef{Part: r.job.Part, ID: r.job.ID} }

@@ -23,6 +23,10 @@ var (
 	_ onejob.Store      = (*Store)(nil)
 	_ onejob.ProbeStore = (*Store)(nil)
 	_ onejob.KeyStore   = (*Store)(nil)
+
+	_ onejob.AuditStore    = (*Store)(nil)
+	_ onejob.IncidentStore = (*Store)(nil)
+	_ onejob.CostStore     = (*Store)(nil)
 )
 
 // Options tunes a [Store]. The zero value is ready to use.
@@ -44,6 +48,10 @@ type Store struct {
 	byTry  map[string]*row // by attempt id
 	live   map[*row]bool   // open, or with an attempt in doubt: all that claims and sweeps look at
 	keys   map[string]onejob.APIKey
+	chains map[string][]onejob.AuditEntry // by owner, oldest first
+
+	incidents map[string]*onejob.Incident // by id, of every job
+	happened  int64                       // incidents so far
 }
 
 // keyOf names an owner's idempotency key.
@@ -57,7 +65,8 @@ func Open(o Options) *Store {
 	return &Store{
 		nowFunc: o.NowFunc,
 		jobs:    map[string]*row{}, byKey: map[keyOf]*row{}, byTry: map[string]*row{},
-		live: map[*row]bool{}, keys: map[string]onejob.APIKey{},
+		live: map[*row]bool{}, keys: map[string]onejob.APIKey{}, chains: map[string][]onejob.AuditEntry{},
+		incidents: map[string]*onejob.Incident{},
 	}
 }
 
