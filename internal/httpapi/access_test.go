@@ -26,6 +26,7 @@ var bodies = map[string]string{
 	"/v1/jobs": ticket, "/v1/jobs:batch": `{"items":[]}`,
 	"/v1/jobs/{id}/unblock":       `{"reason":"looked at"}`,
 	"/v1/attempts/{id}/resolve":   `{"outcome":"failed","proves":"not_executed","evidence":"looked at"}`,
+	"/v1/incidents/{id}:close":    `{"note":"looked at"}`,
 	"/v1/attempts:claim":          `{"kinds":["charge"],"max":1,"lease_ms":30000}`,
 	"/v1/attempts/{id}:heartbeat": `{"claim_token":"t"}`,
 	"/v1/attempts/{id}:release":   `{"claim_token":"t"}`,

@@ -239,6 +239,8 @@ func (d documentWriter) finish() {
 	words("Probe", "method", wordsOf(onejob.ProbeMethods()))
 	words("Ruling", "outcome", wordsOf(onejob.Outcomes()))
 	words("Blocked", "reason", wordsOf(onejob.BlockReasons()))
+	words("Incident", "kind", wordsOf(onejob.IncidentKinds()))
+	words("Incident", "state", wordsOf(onejob.IncidentStates()))
 	words("Problem", "code", wordsOf(slices.Sorted(maps.Keys(verdicts))))
 	words("Problem", "advice", wordsOf([]Advice{AdviceWait, AdviceRetrySameKey, AdviceDoNotResubmit, AdviceFixRequest}))
 	schemas["Job"].Properties["metadata"].Type = huma.TypeObject

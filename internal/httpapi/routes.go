@@ -74,6 +74,12 @@ func (a *api) routes() []route {
 		{"GET /v1/attempts/{id}/probes", viewer, a.listProbes, listProbesDoc()},
 		{"POST /v1/callbacks/{target}/{token}", "", a.receiveCallback, receiveCallbackDoc()},
 
+		{"GET /v1/incidents", viewer, a.listIncidents, listIncidentsDoc()},
+		{"GET /v1/incidents/{id}", viewer, a.getIncident, getIncidentDoc()},
+		{"POST /v1/incidents/{id}:close", operator, a.closeIncident, closeIncidentDoc()},
+		{"GET /v1/audit", operator, a.listAudit, listAuditDoc()},
+		{"GET /v1/costs", viewer, a.listCosts, listCostsDoc()},
+
 		{"GET /v1/limits", viewer, a.getLimits, getLimitsDoc()},
 		{"GET /openapi.json", viewer, a.getOpenAPI, getOpenAPIDoc()},
 		{"GET /docs", viewer, a.getDocs, getDocsDoc()},
