@@ -90,6 +90,12 @@ func AddMicros(a, b int64) int64 {
 func MicrosOf(units, millionths int64) int64 {
 	const unit = 1_000_000
 	units, millionths = AddMicros(units, millionths/unit), millionths%unit
+	switch { // of one sign, so that neither takes back what the other says
+	case units > 0 && millionths < 0:
+		units, millionths = units-1, millionths+unit
+	case units < 0 && millionths > 0:
+		units, millionths = units+1, millionths-unit
+	}
 	switch {
 	case units > math.MaxInt64/unit:
 		return math.MaxInt64

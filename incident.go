@@ -77,7 +77,7 @@ func ParseIncidentID(id string) (part uint8, event int64, ok bool) {
 		return 0, 0, false
 	}
 	event, err = strconv.ParseInt(digits[2:], 16, 64)
-	if err != nil || NewIncidentID(uint8(p), event) != id { // upper case, signs, leading zeros
+	if err != nil || event < 1 || NewIncidentID(uint8(p), event) != id { // upper case, signs, leading zeros
 		return 0, 0, false
 	}
 	return uint8(p), event, true
