@@ -113,7 +113,7 @@ func (j *Job) Costs() []Cost {
 		if a.Currency != "" {
 			costs = addCost(costs, a.Currency, a.CostMicros)
 		}
-		atLeast = atLeast || a.mayCostMore()
+		atLeast = atLeast || a.MayCostMore()
 	}
 	for i := range costs {
 		costs[i].AtLeast = atLeast
@@ -121,25 +121,10 @@ func (j *Job) Costs() []Cost {
 	return costs
 }
 
-// mayCostMore reports whether the attempt may be charged beyond what it told: it
-// is in doubt after its mark, or was executed and told no price.
-func (a *Attempt) mayCostMore() bool {
-	switch a.State {
-	case AttemptRunning, AttemptUnknown:
-		return true
-	case AttemptSucceeded, AttemptDiscarded:
-		return a.Currency == ""
-	case AttemptFailed:
-		return a.Currency == "" && !a.Outcome.Proven()
-	case AttemptStarting, AttemptCancelled:
-	}
-	return false
-}
-
 func addCost(costs []Cost, currency string, micros int64) []Cost {
 	for i := range costs {
 		if costs[i].Currency == currency {
-			costs[i].Micros += micros
+			costs[i].Micros = AddMicros(costs[i].Micros, micros)
 			return costs
 		}
 	}

@@ -67,7 +67,7 @@ func newAPI(b *testing.B, store onejob.Store) (handler http.Handler, key string)
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := keys.KeyCreate(b.Context(), stored); err != nil {
+	if err := keys.KeyCreate(b.Context(), onejob.KeyCreateParams{Key: stored}); err != nil {
 		b.Fatal(err)
 	}
 	handler, err = httpapi.New(httpapi.Options{Client: client, Keys: apikey.NewAuthenticator(keys, apikey.Options{})})

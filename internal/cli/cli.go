@@ -74,8 +74,8 @@ provider unreachable, 130 interrupted.`,
 func commands(env Env) []*cli.Command {
 	list := []*cli.Command{
 		serveCommand(env), devCommand(env), demoCommand(env), initCommand(env), simCommand(env), doctorCommand(env),
-		submitCommand(env), jobsCommand(env), attemptsCommand(env), webhooksCommand(env),
-		keysCommand(env), migrateCommand(env), configCommand(env),
+		submitCommand(env), jobsCommand(env), attemptsCommand(env), webhooksCommand(env), incidentsCommand(env), costsCommand(env),
+		keysCommand(env), auditCommand(env), migrateCommand(env), configCommand(env),
 		openapiCommand(env), versionCommand(env),
 	}
 	for _, c := range list {

@@ -128,7 +128,7 @@ func (s *server) devKey(ctx context.Context, env Env) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return printed, s.keys.KeyCreate(ctx, key)
+	return printed, s.keys.KeyCreate(ctx, onejob.KeyCreateParams{Key: key, Actor: "onejob dev"})
 }
 
 const devBanner = `

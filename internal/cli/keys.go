@@ -50,7 +50,7 @@ func runKeysCreate(ctx context.Context, env Env, c *cli.Command) error {
 		return usage(c, "%s", messageOf(err))
 	}
 	return withKeys(ctx, env, c, func(keys onejob.KeyStore) error {
-		if err := keys.KeyCreate(ctx, key); err != nil {
+		if err := keys.KeyCreate(ctx, onejob.KeyCreateParams{Key: key, Actor: actor(env)}); err != nil {
 			return err
 		}
 		say(env, "key %s of owner %s, role %s; it is shown this once", key.ID, key.Owner, key.Role)
@@ -68,8 +68,13 @@ func messageOf(err error) string {
 	return err.Error()
 }
 
-// withKeys opens the store of a command for as long as use takes.
-func withKeys(ctx context.Context, env Env, c *cli.Command, use func(onejob.KeyStore) error) (err error) {
+// withKeys opens the store of a command for its keys.
+func withKeys(ctx context.Context, env Env, c *cli.Command, use func(onejob.KeyStore) error) error {
+	return withStore(ctx, env, c, func(store realStore) error { return use(store) })
+}
+
+// withStore opens the store of a command for as long as use takes.
+func withStore(ctx context.Context, env Env, c *cli.Command, use func(realStore) error) (err error) {
 	cfg, err := loadForStore(env, c)
 	if err != nil {
 		return err
@@ -146,7 +151,7 @@ func keysRevokeCommand(env Env) *cli.Command {
 				id = parsed.ID // the whole key was pasted
 			}
 			return withKeys(ctx, env, c, func(keys onejob.KeyStore) error {
-				if err := keys.KeyRevoke(ctx, id); err != nil {
+				if err := keys.KeyRevoke(ctx, onejob.KeyRevokeParams{ID: id, Actor: actor(env)}); err != nil {
 					return err
 				}
 				say(env, "key %s is revoked", id)

@@ -13,10 +13,11 @@ import (
 	"github.com/onejob-dev/onejob/store/sqlite"
 )
 
-// realStore is a store that also keeps API keys.
+// realStore is a store that also keeps API keys and the audit.
 type realStore interface {
 	onejob.Store
 	onejob.KeyStore
+	onejob.AuditStore
 }
 
 func configFlag() cli.Flag {

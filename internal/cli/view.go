@@ -114,11 +114,28 @@ func when(t time.Time) string {
 }
 
 func money(micros int64, currency string, atLeast bool) string {
-	text := strconv.FormatFloat(float64(micros)/1e6, 'f', -1, 64) + " " + clean(currency)
+	text := amount(micros) + " " + clean(currency)
 	if atLeast {
 		return "at least " + text
 	}
 	return text
+}
+
+// amount writes millionths as units, to the last digit.
+func amount(micros int64) string {
+	digits := strconv.FormatInt(micros, 10)
+	sign := ""
+	if micros < 0 {
+		sign, digits = "-", digits[1:]
+	}
+	if len(digits) <= 6 {
+		digits = strings.Repeat("0", 7-len(digits)) + digits
+	}
+	units, fraction := digits[:len(digits)-6], strings.TrimRight(digits[len(digits)-6:], "0")
+	if fraction == "" {
+		return sign + units
+	}
+	return sign + units + "." + fraction
 }
 
 // page is one page of a list.

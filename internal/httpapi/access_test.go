@@ -40,6 +40,7 @@ var bodies = map[string]string{
 	"/v1/jobs": ticket, "/v1/jobs:batch": `{"items":[]}`,
 	"/v1/jobs/{id}/unblock":       `{"reason":"looked at"}`,
 	"/v1/attempts/{id}/resolve":   `{"outcome":"failed","proves":"not_executed","evidence":"looked at"}`,
+	"/v1/incidents/{id}:close":    `{"note":"looked at"}`,
 	"/v1/attempts:claim":          `{"kinds":["charge"],"max":1,"lease_ms":30000}`,
 	"/v1/attempts/{id}:heartbeat": `{"claim_token":"t"}`,
 	"/v1/attempts/{id}:release":   `{"claim_token":"t"}`,
@@ -232,7 +233,7 @@ func TestARevokedKeyIsLetInNoMore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	id := strings.Split(w.bob, "_")[1]
-	if err := w.store.KeyRevoke(t.Context(), id); err != nil {
+	if err := w.store.KeyRevoke(t.Context(), onejob.KeyRevokeParams{ID: id}); err != nil {
 		t.Fatal(err)
 	}
 	w.do(submitRequest(w.bob, "k1", ticket)).wantProblem(t, 401, onejob.CodeUnauthenticated)

@@ -19,6 +19,7 @@ type api struct {
 	verbs     verbs
 	serving   gauge // requests being served
 	holding   gauge // requests that wait for a job, or stream it
+	summing   gauge // sums of money under way
 	readiness readiness
 	origin    *http.CrossOriginProtection
 	document  func() ([]byte, error) // the OpenAPI document; made once, when it is asked for
@@ -36,7 +37,7 @@ func New(opts Options) (http.Handler, error) {
 	a := &api{
 		client: opts.Client, opts: opts, log: opts.Logger,
 		mux: http.NewServeMux(), verbs: verbs{},
-		serving: newGauge(opts.MaxRequests), holding: newGauge(opts.MaxHolding),
+		serving: newGauge(opts.MaxRequests), holding: newGauge(opts.MaxHolding), summing: newGauge(summingAtOnce),
 		origin: http.NewCrossOriginProtection(),
 	}
 	routes := a.routes()

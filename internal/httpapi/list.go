@@ -93,23 +93,41 @@ func states[T ~string](q *query, all []T) []T {
 	return picked
 }
 
-// cursor reads the place where the page before of jobs or attempts ended.
+// cursor reads the place where the page of jobs or attempts before ended.
 func (q *query) cursor() *onejob.JobCursor { return q.cursorAt(onejob.PartOfID) }
 
 // cursorAt is cursor for rows whose ids partOf knows.
 func (q *query) cursorAt(partOf func(id string) (part uint8, ok bool)) *onejob.JobCursor {
+	at, id, ok := q.place()
+	if !ok {
+		return nil
+	}
+	if _, isID := partOf(id); !isID {
+		q.refuseCursor()
+		return nil
+	}
+	return &onejob.JobCursor{CreatedAt: at, ID: id}
+}
+
+// place reads what cursorOf wrote. It reports false when there is no cursor, or
+// none of ours.
+func (q *query) place() (at time.Time, id string, ok bool) {
 	s := q.text("cursor")
 	if s == "" {
-		return nil
+		return at, "", false
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(s)
 	nanos, id, found := strings.Cut(string(raw), " ")
 	n, nErr := strconv.ParseInt(nanos, 10, 64)
-	if _, isID := partOf(id); err != nil || nErr != nil || !found || !isID {
-		q.refuse("the cursor is not one of ours; use next_cursor as it came")
-		return nil
+	if err != nil || nErr != nil || !found || !isText(id) {
+		q.refuseCursor()
+		return at, "", false
 	}
-	return &onejob.JobCursor{CreatedAt: time.Unix(0, n).UTC(), ID: id}
+	return time.Unix(0, n).UTC(), id, true
+}
+
+func (q *query) refuseCursor() {
+	q.refuse("the cursor is not one of ours; use next_cursor as it came")
 }
 
 func cursorOf(at time.Time, id string) string {

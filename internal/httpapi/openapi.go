@@ -244,6 +244,8 @@ func (d documentWriter) finish() {
 	words("Delivery", "state", wordsOf(onejob.DeliveryStates()))
 	words("Delivery", "event", wordsOf(onejob.WebhookEvents()))
 	schemas["WebhookEndpoint"].Properties["events"].Items.Enum = wordsOf(onejob.WebhookEvents())
+	words("Incident", "kind", wordsOf(onejob.IncidentKinds()))
+	words("Incident", "state", wordsOf(onejob.IncidentStates()))
 	words("Problem", "code", wordsOf(slices.Sorted(maps.Keys(verdicts))))
 	words("Problem", "advice", wordsOf([]Advice{AdviceWait, AdviceRetrySameKey, AdviceDoNotResubmit, AdviceFixRequest}))
 	for _, schema := range []string{"Job", "JobRequest", "BatchItem", "WebhookJob"} {

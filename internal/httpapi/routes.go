@@ -80,6 +80,11 @@ func (a *api) routes() []route {
 		{"POST /v1/deliveries/{id}:resend", submitter, a.resendDelivery, resendDeliveryDoc()},
 		{"GET /v1/webhook-endpoints", operator, a.listWebhookEndpoints, listWebhookEndpointsDoc()},
 		{"POST /v1/webhook-endpoints/{id}:enable", operator, a.enableWebhookEndpoint, enableWebhookEndpointDoc()},
+		{"GET /v1/incidents", viewer, a.listIncidents, listIncidentsDoc()},
+		{"GET /v1/incidents/{id}", viewer, a.getIncident, getIncidentDoc()},
+		{"POST /v1/incidents/{id}:close", operator, a.closeIncident, closeIncidentDoc()},
+		{"GET /v1/audit", operator, a.listAudit, listAuditDoc()},
+		{"GET /v1/costs", viewer, a.listCosts, listCostsDoc()},
 
 		{"GET /v1/limits", viewer, a.getLimits, getLimitsDoc()},
 		{"GET /openapi.json", viewer, a.getOpenAPI, getOpenAPIDoc()},

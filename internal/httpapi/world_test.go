@@ -93,7 +93,7 @@ func (w *world) key(owner string, role onejob.Role, actAs bool) string {
 	if err != nil {
 		w.t.Fatalf("Generate: %v", err)
 	}
-	if err := w.store.KeyCreate(context.Background(), stored); err != nil {
+	if err := w.store.KeyCreate(context.Background(), onejob.KeyCreateParams{Key: stored}); err != nil {
 		w.t.Fatalf("KeyCreate: %v", err)
 	}
 	return printed

@@ -38,6 +38,9 @@ type Store struct {
 	onejob.Store
 	onejob.ProbeStore
 	onejob.DeliveryStore
+	onejob.AuditStore
+	onejob.IncidentStore
+	onejob.CostStore
 
 	get    *gatherer[onejob.JobGetParams, onejob.JobResult]
 	create *gatherer[onejob.JobCreateParams, onejob.JobCreateResult]
@@ -50,6 +53,9 @@ var (
 	_ onejob.Store         = (*Store)(nil)
 	_ onejob.ProbeStore    = (*Store)(nil)
 	_ onejob.DeliveryStore = (*Store)(nil)
+	_ onejob.AuditStore    = (*Store)(nil)
+	_ onejob.IncidentStore = (*Store)(nil)
+	_ onejob.CostStore     = (*Store)(nil)
 )
 
 // Hasty is a store that can be asked not to wait for others' open transactions.
@@ -88,6 +94,7 @@ func New(store onejob.Store, opts Options) (*Store, error) {
 	reads.MaxBatch = min(reads.MaxBatch, maxReads)
 	return &Store{
 		Store: store, ProbeStore: probesOf(store), DeliveryStore: deliveriesOf(store),
+		AuditStore: auditOf(store), IncidentStore: incidentsOf(store), CostStore: costsOf(store),
 		get: newGatherer(reads, method[onejob.JobGetParams, onejob.JobResult]{
 			flush: shared.JobGet, alone: store.JobGet, atOnce: readsAtOnce,
 			errOf: func(r *onejob.JobResult) error { return r.Err },

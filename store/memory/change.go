@@ -33,6 +33,9 @@ func (s *Store) cancel(p *onejob.JobCancelParams, now time.Time) onejob.JobResul
 		}
 	}
 	r.record(now, onejob.EventCancelAsked, "", p.Actor, "")
+	if entry, told := p.AuditOf(r.job.Owner); told {
+		s.audit(entry, now)
+	}
 	s.changed(r, now)
 	return onejob.JobResult{Job: r.copyJob(false)}
 }
@@ -56,6 +59,7 @@ func (s *Store) unblock(p *onejob.JobUnblockParams, now time.Time) onejob.JobRes
 	}
 	r.job.UnblockedAt, r.job.Blocked = now, nil
 	r.record(now, onejob.EventUnblocked, "", p.Actor, p.Reason)
+	s.audit(p.AuditOf(r.job.Owner), now)
 	s.changed(r, now)
 	return onejob.JobResult{Job: r.copyJob(false)}
 }

@@ -119,6 +119,9 @@ func (s *Store) startAsked(p *onejob.AttemptStartParams, now time.Time) onejob.A
 	}
 	a := s.start(r, d, p.StartParams, now)
 	a.RequestKeyHash, a.RequestFingerprint = bytes.Clone(p.RequestKeyHash), bytes.Clone(p.RequestFingerprint)
+	if entry, told := p.AuditOf(r.job.Owner, a); told {
+		s.audit(entry, now)
+	}
 	return onejob.AttemptStartResult{Claimed: &onejob.Claimed{Job: r.copyJob(true), Attempt: copyAttempt(a, false)}}
 }
 

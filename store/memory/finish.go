@@ -33,7 +33,7 @@ func (s *Store) finish(p *onejob.AttemptFinishParams, now time.Time) onejob.Atte
 	switch {
 	case err == nil:
 		see(a, p, now)
-		r.land(a, next, p.Result, now)
+		s.land(r, a, next, p.Result, now)
 		r.ask(a, now)
 		s.changed(r, now)
 	case a.State == onejob.AttemptUnknown && (event == onejob.EventSilence || event == onejob.EventLost):
@@ -106,7 +106,7 @@ func (r *row) slotOpen(a *onejob.Attempt) bool {
 
 // land moves the attempt to its next state, into the result slot if that is
 // succeeded, and beside it if that is discarded.
-func (r *row) land(a *onejob.Attempt, next onejob.AttemptState, result *onejob.Result, now time.Time) {
+func (s *Store) land(r *row, a *onejob.Attempt, next onejob.AttemptState, result *onejob.Result, now time.Time) {
 	a.State = next
 	if next.Terminal() {
 		a.FinishedAt = now
@@ -124,6 +124,7 @@ func (r *row) land(a *onejob.Attempt, next onejob.AttemptState, result *onejob.R
 		r.record(now, onejob.EventRaceLost, a.ID, "", r.job.CompletedBy)
 		if incident := onejob.IncidentBy(&r.job, a); incident != "" {
 			r.record(now, incident, a.ID, "", r.job.CompletedBy)
+			s.raise(r, a, incident, now)
 		}
 	case onejob.AttemptStarting, onejob.AttemptRunning, onejob.AttemptUnknown, onejob.AttemptFailed, onejob.AttemptCancelled:
 	}

@@ -11,8 +11,9 @@ import (
 )
 
 // KeyCreate keeps a new API key. An id that exists is [onejob.CodeInvalidArgument].
-func (s *Store) KeyCreate(ctx context.Context, key onejob.APIKey) error {
-	_, end, err := s.begin(ctx)
+func (s *Store) KeyCreate(ctx context.Context, p onejob.KeyCreateParams) error {
+	key := p.Key
+	now, end, err := s.begin(ctx)
 	if err != nil {
 		return err
 	}
@@ -21,6 +22,7 @@ func (s *Store) KeyCreate(ctx context.Context, key onejob.APIKey) error {
 		return &onejob.Error{Code: onejob.CodeInvalidArgument, Message: fmt.Sprintf("there is already an API key %q", key.ID)}
 	}
 	s.keys[key.ID] = copyKey(key)
+	s.audit(p.AuditOf(), now)
 	return nil
 }
 
@@ -56,19 +58,20 @@ func (s *Store) KeyList(ctx context.Context) ([]onejob.APIKey, error) {
 }
 
 // KeyRevoke ends an API key. A repeat keeps the time of the first.
-func (s *Store) KeyRevoke(ctx context.Context, id string) error {
+func (s *Store) KeyRevoke(ctx context.Context, p onejob.KeyRevokeParams) error {
 	now, end, err := s.begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer end()
-	key, exists := s.keys[id]
+	key, exists := s.keys[p.ID]
 	if !exists {
-		return errorOfNoKey(id)
+		return errorOfNoKey(p.ID)
 	}
 	if key.RevokedAt.IsZero() {
 		key.RevokedAt = now
-		s.keys[id] = key
+		s.keys[p.ID] = key
+		s.audit(p.AuditOf(key.Owner), now)
 	}
 	return nil
 }

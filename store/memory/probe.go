@@ -140,7 +140,7 @@ func (s *Store) settleByProbe(r *row, a *onejob.Attempt, p *onejob.ProbeRecordPa
 		a.Ruling = v.Ruling
 		r.record(now, onejob.EventRuled, a.ID, v.Ruling.By, string(p.Outcome)+": "+p.Detail)
 	}
-	r.land(a, next, p.Result, now)
+	s.land(r, a, next, p.Result, now)
 	s.changed(r, now)
 }
 

@@ -23,7 +23,7 @@ func (s *Store) JobPurge(ctx context.Context, p onejob.JobPurgeParams) (purged i
 		case r.purgeable() && p.PayloadAge > 0 && !now.Before(r.job.FinishedAt.Add(p.PayloadAge)):
 			r.purge(now)
 			purged++
-		case r.job.Purged() && !r.shrunk && !r.telling() && p.KeyAge > 0 && !now.Before(r.job.CreatedAt.Add(p.KeyAge)):
+		case r.job.Purged() && !r.shrunk && !r.needed() && p.KeyAge > 0 && !now.Before(r.job.CreatedAt.Add(p.KeyAge)):
 			s.shrink(r)
 			purged++
 		}
@@ -44,9 +44,11 @@ func (s *Store) oldestFirst() []*row {
 
 // purgeable reports whether nobody can still need the payload: the job is over,
 // nothing is in doubt, nobody is yet to be told, and no incident is open.
-func (r *row) purgeable() bool {
-	incident := slices.ContainsFunc(r.events, func(e onejob.JobEvent) bool { return e.Kind.Incident() })
-	return r.job.State.Terminal() && !r.job.Purged() && !r.inDoubt() && !r.telling() && !incident
+func (r *row) purgeable() bool { return r.job.State.Terminal() && !r.job.Purged() && !r.needed() }
+
+// needed reports whether somebody may still need what is left of a job.
+func (r *row) needed() bool {
+	return r.inDoubt() || r.telling() || slices.ContainsFunc(r.incidents, func(i *onejob.Incident) bool { return i.ClosedAt.IsZero() })
 }
 
 func (r *row) purge(now time.Time) {
@@ -70,6 +72,9 @@ func (r *row) purge(now time.Time) {
 
 // shrink leaves what it takes to refuse the key.
 func (s *Store) shrink(r *row) {
+	for _, i := range r.incidents {
+		delete(s.incidents, i.ID)
+	}
 	for i := range r.job.Attempts {
 		delete(s.byTry, r.job.Attempts[i].ID)
 	}
@@ -82,5 +87,5 @@ func (s *Store) shrink(r *row) {
 		Fingerprint: j.Fingerprint, FingerprintVersion: j.FingerprintVersion,
 		State: j.State, CreatedAt: j.CreatedAt, PurgedAt: j.PurgedAt,
 	}
-	r.shrunk, r.events, r.doubts, r.told = true, nil, nil, nil
+	r.shrunk, r.events, r.doubts, r.told, r.incidents = true, nil, nil, nil, nil
 }

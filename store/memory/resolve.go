@@ -36,7 +36,8 @@ func (s *Store) resolve(p *onejob.AttemptResolveParams, now time.Time) onejob.At
 	}
 	a.Outcome, a.Next, a.Ruling = p.Outcome, onejob.NextOfRuling(p.Outcome), rulingOf(a, p, now)
 	r.record(now, onejob.EventRuled, a.ID, p.Actor, string(p.Outcome)+": "+p.Evidence)
-	r.land(a, next, result, now)
+	s.audit(p.AuditOf(r.job.Owner), now)
+	s.land(r, a, next, result, now)
 	s.changed(r, now)
 	ruled := copyAttempt(a, true)
 	return onejob.AttemptResolveResult{Attempt: &ruled, Job: r.copyJob(false)}

@@ -16,6 +16,8 @@ type row struct {
 	events []onejob.JobEvent
 	doubts map[string]*doubt // by attempt id, of those that questions are or were asked about
 	told   []*delivery       // what subscribers are told, or were
+
+	incidents []*onejob.Incident
 }
 
 func (r *row) ref() onejob.JobRef { return onejob.JobRef{Part: r.job.Part, ID: r.job.ID} }

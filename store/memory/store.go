@@ -24,6 +24,9 @@ var (
 	_ onejob.ProbeStore    = (*Store)(nil)
 	_ onejob.DeliveryStore = (*Store)(nil)
 	_ onejob.KeyStore      = (*Store)(nil)
+	_ onejob.AuditStore    = (*Store)(nil)
+	_ onejob.IncidentStore = (*Store)(nil)
+	_ onejob.CostStore     = (*Store)(nil)
 )
 
 // Options tunes a [Store]. The zero value is ready to use.
@@ -48,6 +51,10 @@ type Store struct {
 
 	outbox   map[string]*delivery // by delivery id
 	disabled map[string]onejob.DisabledEndpoint
+
+	chains    map[string][]onejob.AuditEntry // by owner, oldest first
+	incidents map[string]*onejob.Incident    // by id, of every job
+	happened  int64                          // incidents so far
 }
 
 // keyOf names an owner's idempotency key.
@@ -63,6 +70,7 @@ func Open(o Options) *Store {
 		jobs:    map[string]*row{}, byKey: map[keyOf]*row{}, byTry: map[string]*row{},
 		live: map[*row]bool{}, keys: map[string]onejob.APIKey{},
 		outbox: map[string]*delivery{}, disabled: map[string]onejob.DisabledEndpoint{},
+		chains: map[string][]onejob.AuditEntry{}, incidents: map[string]*onejob.Incident{},
 	}
 }
 

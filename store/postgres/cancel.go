@@ -35,6 +35,7 @@ func cancelAll(ctx context.Context, t *txn, params []onejob.JobCancelParams, row
 	}
 	var cancelled []*onejob.Job
 	var events []onejob.JobEvent
+	var entries []onejob.AuditEntry
 	for _, row := range rows {
 		p := &params[row]
 		job, asked, err := l.toCancel(p)
@@ -47,8 +48,14 @@ func cancelAll(ctx context.Context, t *txn, params []onejob.JobCancelParams, row
 		event := eventOf(job, onejob.EventCancelAsked)
 		event.Actor = p.Actor
 		events = append(events, *event)
+		if entry, told := p.AuditOf(job.Owner); told {
+			entries = append(entries, entry)
+		}
 	}
 	if err := t.cancelStarting(ctx, l, cancelled); err != nil {
+		return err
+	}
+	if err := t.audit(ctx, entries); err != nil {
 		return err
 	}
 	return t.restandAll(ctx, l, cancelled, events)

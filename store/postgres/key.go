@@ -16,12 +16,13 @@ VALUES ($1, $2, $3, $4, $5, coalesce($6::timestamptz, onejob_now()))`
 
 // KeyCreate implements [onejob.KeyStore]. The time of creation is the database's
 // unless the key has one.
-func (s *Store) KeyCreate(ctx context.Context, key onejob.APIKey) error {
-	_, err := s.pool.Exec(ctx, sqlKeyCreate, key.ID, key.Owner, string(key.Role), key.ActAs, notNil(key.Hash), stamp(key.CreatedAt))
-	if err != nil && ofRow(err) {
-		return rowError(err)
-	}
-	return onejob.Unavailable(err)
+func (s *Store) KeyCreate(ctx context.Context, p onejob.KeyCreateParams) error {
+	key := p.Key
+	return s.audited(ctx, func(ctx context.Context, t *txn) ([]onejob.AuditEntry, error) {
+		b := t.batch()
+		b.Queue(sqlKeyCreate, key.ID, key.Owner, string(key.Role), key.ActAs, notNil(key.Hash), stamp(key.CreatedAt))
+		return []onejob.AuditEntry{p.AuditOf()}, t.send(ctx, b)
+	})
 }
 
 const (
@@ -61,17 +62,24 @@ func scanKey(row pgx.Row) (key onejob.APIKey, err error) {
 	return key, err
 }
 
-// Zero rows: it was never created. One revoked before keeps its time.
-const sqlKeyRevoke = `UPDATE api_keys SET revoked_at = coalesce(revoked_at, onejob_now()) WHERE id = $1`
+// Zero rows: it was never created, or revoked before, and then keeps its time.
+const sqlKeyRevoke = `UPDATE api_keys SET revoked_at = onejob_now() WHERE id = $1 AND revoked_at IS NULL RETURNING owner`
 
 // KeyRevoke implements [onejob.KeyStore].
-func (s *Store) KeyRevoke(ctx context.Context, id string) error {
-	tag, err := s.pool.Exec(ctx, sqlKeyRevoke, clean(id))
-	if err != nil {
-		return onejob.Unavailable(err)
+func (s *Store) KeyRevoke(ctx context.Context, p onejob.KeyRevokeParams) error {
+	if _, err := s.KeyGet(ctx, p.ID); err != nil {
+		return err
 	}
-	if tag.RowsAffected() == 0 {
-		return &onejob.Error{Code: onejob.CodeNotFound, Message: "there is no such API key"}
-	}
-	return nil
+	return s.audited(ctx, func(ctx context.Context, t *txn) (entries []onejob.AuditEntry, err error) {
+		b := t.batch()
+		b.Queue(sqlKeyRevoke, clean(p.ID)).Query(func(rows pgx.Rows) error {
+			return forEach(rows, func(row pgx.Row) error {
+				var owner string
+				err := row.Scan(&owner)
+				entries = append(entries, p.AuditOf(owner))
+				return err
+			})
+		})
+		return entries, t.send(ctx, b)
+	})
 }

@@ -7,7 +7,8 @@
 // same transaction has locked, and each write repeats its condition.
 //
 // Every transaction runs at READ COMMITTED, locks the rows of job_states in the
-// order of (part, job_id), and is sent in few round trips. A batch that one of
+// order of (part, job_id), after them the ends of audit chains in the order of
+// (part, owner), and is sent in few round trips. A batch that one of
 // its rows spoils is done again in smaller ones, so that only that row answers an
 // error. No connection is held while anything but SQL happens.
 //
@@ -33,6 +34,9 @@ var (
 	_ onejob.ProbeStore    = (*Store)(nil)
 	_ onejob.DeliveryStore = (*Store)(nil)
 	_ onejob.KeyStore      = (*Store)(nil)
+	_ onejob.AuditStore    = (*Store)(nil)
+	_ onejob.IncidentStore = (*Store)(nil)
+	_ onejob.CostStore     = (*Store)(nil)
 )
 
 // Store keeps jobs in one schema of a PostgreSQL database. It is safe for

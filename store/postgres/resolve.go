@@ -75,14 +75,19 @@ func resolveAll(ctx context.Context, t *txn, params []onejob.AttemptResolveParam
 	if err != nil {
 		return err
 	}
+	var entries []onejob.AuditEntry
 	for _, row := range rows {
 		if p := &params[row]; settled.has(p.ID) {
 			ref := refs[p.ID]
+			entries = append(entries, p.AuditOf(l.job(jobOf(ref)).Owner))
 			settled.events = append(settled.events, onejob.JobEvent{
 				Part: ref.Part, JobID: ref.JobID, AttemptID: ref.ID,
 				Kind: onejob.EventRuled, Actor: p.Actor, Detail: string(p.Outcome) + ": " + p.Evidence,
 			})
 		}
+	}
+	if err := t.audit(ctx, entries); err != nil {
+		return err
 	}
 	if err := t.conclude(ctx, settled.batch, l, settled.moved, settled.events); err != nil {
 		return err

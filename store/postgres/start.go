@@ -46,6 +46,9 @@ func askAll(ctx context.Context, t *txn, params []onejob.AttemptStartParams, row
 	if err := t.start(ctx, l, starts); err != nil {
 		return err
 	}
+	if err := t.audit(ctx, pressed(l, params, starts, started)); err != nil {
+		return err
+	}
 	repeats := map[onejob.JobRef]int{}
 	for i := range events {
 		repeats[onejob.JobRef{Part: events[i].Part, ID: events[i].JobID}]++
@@ -61,6 +64,17 @@ func askAll(ctx context.Context, t *txn, params []onejob.AttemptStartParams, row
 		results[row].Claimed = &onejob.Claimed{Job: l.job(onejob.JobRef{Part: a.Part, ID: a.JobID}), Attempt: a}
 	}
 	return nil
+}
+
+// pressed is what the audit is told of the attempts that rows of params started.
+func pressed(l *loaded, params []onejob.AttemptStartParams, starts []onejob.Attempt, rows []int) (entries []onejob.AuditEntry) {
+	for i := range starts {
+		a := &starts[i]
+		if entry, told := params[rows[i]].AuditOf(l.job(onejob.JobRef{Part: a.Part, ID: a.JobID}).Owner, a); told {
+			entries = append(entries, entry)
+		}
+	}
+	return entries
 }
 
 // ask decides about one request: it is a repeat, or refused, or the attempt to

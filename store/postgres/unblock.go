@@ -28,6 +28,7 @@ func unblockAll(ctx context.Context, t *txn, params []onejob.JobUnblockParams, r
 	}
 	var jobs []*onejob.Job
 	var events []onejob.JobEvent
+	var entries []onejob.AuditEntry
 	for _, row := range rows {
 		p := &params[row]
 		job, err := l.toUnblock(p)
@@ -40,6 +41,10 @@ func unblockAll(ctx context.Context, t *txn, params []onejob.JobUnblockParams, r
 		event := eventOf(job, onejob.EventUnblocked)
 		event.Actor, event.Detail = p.Actor, p.Reason
 		events = append(events, *event)
+		entries = append(entries, p.AuditOf(job.Owner))
+	}
+	if err := t.audit(ctx, entries); err != nil {
+		return err
 	}
 	return t.restandAll(ctx, l, jobs, events)
 }

@@ -36,6 +36,9 @@ func (x *tx) resolve(p *onejob.AttemptResolveParams) (onejob.AttemptResolveResul
 	if err := x.rule(p, a, state); err != nil {
 		return onejob.AttemptResolveResult{}, err
 	}
+	if err := x.audit(p.AuditOf(j.Owner)); err != nil {
+		return onejob.AttemptResolveResult{}, err
+	}
 	if _, err := x.land(onejob.AttemptRef{Part: a.Part, JobID: a.JobID, ID: a.ID}, state); err != nil {
 		return onejob.AttemptResolveResult{}, err
 	}

@@ -34,6 +34,9 @@ func (x *tx) startAsked(p *onejob.AttemptStartParams) (onejob.AttemptStartResult
 	a := onejob.NewAttempt(&j.Job, j.Attempts, d, p.StartParams, x.now)
 	a.RequestKeyHash, a.RequestFingerprint = p.RequestKeyHash, p.RequestFingerprint
 	claimed, err := x.start(&j.Job, a)
+	if entry, told := p.AuditOf(j.Owner, &a); told && err == nil {
+		err = x.audit(entry)
+	}
 	return onejob.AttemptStartResult{Claimed: claimed}, err
 }
 

@@ -257,7 +257,7 @@ func TestTwoProcessesOnOneFileTakeTurns(t *testing.T) {
 	both.Go(func() {
 		for i := range each {
 			key := onejob.APIKey{ID: fmt.Sprint("key", i), Owner: "alice", Role: onejob.RoleAdmin, Hash: []byte{1}, CreatedAt: time.Now()}
-			if err := command.KeyCreate(t.Context(), key); err != nil {
+			if err := command.KeyCreate(t.Context(), onejob.KeyCreateParams{Key: key}); err != nil {
 				t.Error(err)
 			}
 		}

@@ -54,3 +54,14 @@ func (s *Store) Statements(ctx context.Context) (int, error) {
 	defer s.readers.put(db)
 	return len(db.statements), nil
 }
+
+// MayCostMore asks the database about an attempt, by the words that sums are made of.
+func (s *Store) MayCostMore(ctx context.Context, state, outcome, currency string) (more bool, err error) {
+	err = s.read(ctx, func(x *tx) error {
+		return x.query(`SELECT `+mayCostMore+` FROM (SELECT ? AS state, ? AS outcome, ? AS currency) a`, func(r *row) error {
+			more = r.Bool()
+			return nil
+		}, state, orNull(outcome), currency)
+	})
+	return more, err
+}

@@ -41,6 +41,11 @@ func (x *tx) cancel(p *onejob.JobCancelParams) (onejob.JobResult, error) {
 	if err != nil {
 		return onejob.JobResult{}, err
 	}
+	if entry, told := p.AuditOf(j.Owner); told {
+		if err := x.audit(entry); err != nil {
+			return onejob.JobResult{}, err
+		}
+	}
 	j, err = x.changed(j.Part, j.ID)
 	if err != nil {
 		return onejob.JobResult{}, err
@@ -82,6 +87,9 @@ func (x *tx) unblock(p *onejob.JobUnblockParams) (onejob.JobResult, error) {
 	}
 	if n == 1 {
 		err = x.record(onejob.JobEvent{Part: j.Part, JobID: j.ID, Kind: onejob.EventUnblocked, Actor: p.Actor, Detail: p.Reason})
+		if err == nil {
+			err = x.audit(p.AuditOf(j.Owner))
+		}
 		if err != nil {
 			return onejob.JobResult{}, err
 		}

@@ -10,7 +10,8 @@ import (
 const keyColumns = `SELECT id, owner, role, act_as, hash, created_at, revoked_at FROM api_keys`
 
 // KeyCreate records a credential. An id that exists is refused.
-func (s *Store) KeyCreate(ctx context.Context, key onejob.APIKey) error {
+func (s *Store) KeyCreate(ctx context.Context, p onejob.KeyCreateParams) error {
+	key := p.Key
 	return s.write(ctx, func(x *tx) error {
 		created := key.CreatedAt
 		if created.IsZero() {
@@ -19,7 +20,10 @@ func (s *Store) KeyCreate(ctx context.Context, key onejob.APIKey) error {
 		refused, err := x.row(func() error {
 			_, err := x.exec(`INSERT INTO api_keys (id, owner, role, act_as, hash, created_at, revoked_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
 				key.ID, key.Owner, string(key.Role), key.ActAs, key.Hash, created, key.RevokedAt)
-			return err
+			if err != nil {
+				return err
+			}
+			return x.audit(p.AuditOf())
 		})
 		if err != nil {
 			return err
@@ -51,13 +55,21 @@ func (s *Store) KeyList(ctx context.Context) (keys []onejob.APIKey, err error) {
 }
 
 // KeyRevoke ends a credential. It is safe to repeat: the first time stays.
-func (s *Store) KeyRevoke(ctx context.Context, id string) error {
+func (s *Store) KeyRevoke(ctx context.Context, p onejob.KeyRevokeParams) error {
 	return s.write(ctx, func(x *tx) error {
-		n, err := x.exec(`UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?) WHERE id = ?`, x.now, id)
-		if err == nil && n == 0 {
-			err = errorOfNoKey(id)
+		owner := ""
+		err := x.query(`SELECT owner FROM api_keys WHERE id = ?`, func(r *row) error { owner = r.String(); return nil }, p.ID)
+		switch {
+		case err != nil:
+			return err
+		case owner == "":
+			return errorOfNoKey(p.ID)
 		}
-		return err
+		n, err := x.exec(`UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL`, x.now, p.ID)
+		if err != nil || n == 0 {
+			return err
+		}
+		return x.audit(p.AuditOf(owner))
 	})
 }
 

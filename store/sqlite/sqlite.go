@@ -109,6 +109,9 @@ var (
 	_ onejob.ProbeStore    = (*Store)(nil)
 	_ onejob.DeliveryStore = (*Store)(nil)
 	_ onejob.KeyStore      = (*Store)(nil)
+	_ onejob.AuditStore    = (*Store)(nil)
+	_ onejob.IncidentStore = (*Store)(nil)
+	_ onejob.CostStore     = (*Store)(nil)
 )
 
 // Open opens the database at path, a file name, and creates it when there is

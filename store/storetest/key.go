@@ -33,6 +33,14 @@ func apiKey(id string, createdAt time.Time) onejob.APIKey {
 	}
 }
 
+func made(key onejob.APIKey) onejob.KeyCreateParams {
+	return onejob.KeyCreateParams{Key: key, Actor: "olga"}
+}
+
+func revoked(id string) onejob.KeyRevokeParams {
+	return onejob.KeyRevokeParams{ID: id, Actor: "otto"}
+}
+
 func sameKey(a, b onejob.APIKey) bool {
 	return a.ID == b.ID && a.Owner == b.Owner && a.Role == b.Role && a.ActAs == b.ActAs &&
 		bytes.Equal(a.Hash, b.Hash) && a.CreatedAt.Equal(b.CreatedAt) && a.RevokedAt.IsZero() == b.RevokedAt.IsZero()
@@ -40,7 +48,7 @@ func sameKey(a, b onejob.APIKey) bool {
 
 func testKeyKept(f *fixture) {
 	keys, want := f.keyStore(), apiKey("key1", time.UnixMilli(1_700_000_000_123))
-	f.noError(keys.KeyCreate(f.Context(), want))
+	f.noError(keys.KeyCreate(f.Context(), made(want)))
 	got, err := keys.KeyGet(f.Context(), "key1")
 	f.noError(err)
 	if !sameKey(got, want) {
@@ -58,12 +66,12 @@ func testKeyMissing(f *fixture) {
 
 func testKeyRevoked(f *fixture) {
 	keys := f.keyStore()
-	f.noError(keys.KeyCreate(f.Context(), apiKey("key1", time.UnixMilli(1))))
-	f.noError(keys.KeyCreate(f.Context(), apiKey("key2", time.UnixMilli(2))))
-	f.noError(keys.KeyRevoke(f.Context(), "key1"))
+	f.noError(keys.KeyCreate(f.Context(), made(apiKey("key1", time.UnixMilli(1)))))
+	f.noError(keys.KeyCreate(f.Context(), made(apiKey("key2", time.UnixMilli(2)))))
+	f.noError(keys.KeyRevoke(f.Context(), revoked("key1")))
 	first, err := keys.KeyGet(f.Context(), "key1")
 	f.noError(err)
-	f.noError(keys.KeyRevoke(f.Context(), "key1"))
+	f.noError(keys.KeyRevoke(f.Context(), revoked("key1")))
 	again, err := keys.KeyGet(f.Context(), "key1")
 	f.noError(err)
 	if first.RevokedAt.IsZero() || !again.RevokedAt.Equal(first.RevokedAt) {
@@ -76,10 +84,10 @@ func testKeyRevoked(f *fixture) {
 
 func testKeyOnce(f *fixture) {
 	keys := f.keyStore()
-	f.noError(keys.KeyCreate(f.Context(), apiKey("key1", time.UnixMilli(1))))
+	f.noError(keys.KeyCreate(f.Context(), made(apiKey("key1", time.UnixMilli(1)))))
 	other := apiKey("key1", time.UnixMilli(2))
 	other.Owner = "mallory"
-	if err := keys.KeyCreate(f.Context(), other); err == nil {
+	if err := keys.KeyCreate(f.Context(), made(other)); err == nil {
 		f.Error("an id that exists was created again")
 	}
 	if got, err := keys.KeyGet(f.Context(), "key1"); err != nil || got.Owner != owner {
@@ -90,9 +98,9 @@ func testKeyOnce(f *fixture) {
 func testKeyList(f *fixture) {
 	keys := f.keyStore()
 	for i, id := range []string{"key3", "key1", "key2"} {
-		f.noError(keys.KeyCreate(f.Context(), apiKey(id, time.UnixMilli(int64(i)))))
+		f.noError(keys.KeyCreate(f.Context(), made(apiKey(id, time.UnixMilli(int64(i))))))
 	}
-	f.noError(keys.KeyRevoke(f.Context(), "key1"))
+	f.noError(keys.KeyRevoke(f.Context(), revoked("key1")))
 	all, err := keys.KeyList(f.Context())
 	f.noError(err)
 	if len(all) != 3 || all[0].ID != "key3" || all[1].ID != "key1" || all[2].ID != "key2" || all[1].RevokedAt.IsZero() {

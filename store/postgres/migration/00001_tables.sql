@@ -185,11 +185,19 @@ CREATE TABLE events (
     actor      text        NOT NULL DEFAULT '',
     detail     text        NOT NULL DEFAULT '',
     closed_at  timestamptz, -- of an incident
+    closed_by  text,
+    note       text        CHECK (note <> ''), -- what came of it
     PRIMARY KEY (part, job_id, id),
-    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id)
+    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id),
+    CONSTRAINT events_closed CHECK ((closed_at IS NULL) = (closed_by IS NULL) AND (closed_at IS NULL) = (note IS NULL)),
+    CONSTRAINT events_only_incidents_close CHECK (closed_at IS NULL OR kind IN ('duplicate_effect', 'effect_after_close'))
 );
 CREATE INDEX events_open_incidents ON events (part, job_id)
     WHERE kind IN ('duplicate_effect', 'effect_after_close') AND closed_at IS NULL;
+CREATE INDEX events_incidents ON events (at DESC, part DESC, id DESC)
+    WHERE kind IN ('duplicate_effect', 'effect_after_close');
+CREATE INDEX events_incident ON events (part, id)
+    WHERE kind IN ('duplicate_effect', 'effect_after_close');
 
 -- Each question to a provider about an attempt, and its answer.
 CREATE TABLE probes (
@@ -255,6 +263,33 @@ CREATE TABLE api_keys (
     hash       bytea       NOT NULL, -- of the secret, which is stored nowhere
     created_at timestamptz NOT NULL,
     revoked_at timestamptz
+);
+
+-- What people did with power: a chain of hashes for each owner, which only grows.
+CREATE TABLE audit (
+    part    smallint    NOT NULL CHECK (part BETWEEN 0 AND 255),
+    owner   text COLLATE "C" NOT NULL CHECK (owner <> ''),
+    seq     bigint      NOT NULL CHECK (seq >= 1),
+    at      timestamptz NOT NULL,
+    actor   text        NOT NULL,
+    action  text        NOT NULL CHECK (action <> ''),
+    subject text        NOT NULL,
+    detail  text        NOT NULL,
+    prev    bytea       NOT NULL, -- hash of the entry before; empty for the first
+    hash    bytea       NOT NULL CHECK (length(hash) = 32),
+    PRIMARY KEY (part, owner, seq),
+    CONSTRAINT audit_begins CHECK ((seq = 1) = (length(prev) = 0))
+);
+CREATE INDEX audit_by_time ON audit (at DESC, owner DESC, seq DESC);
+
+-- The end of each chain. Whoever adds to one locks this row first.
+CREATE TABLE audit_heads (
+    part  smallint    NOT NULL,
+    owner text COLLATE "C" NOT NULL,
+    seq   bigint      NOT NULL DEFAULT 0, -- 0 only in the transaction that adds the first entry
+    at    timestamptz,
+    hash  bytea       NOT NULL DEFAULT '',
+    PRIMARY KEY (part, owner)
 );
 
 -- What was asked for never changes. The one change permitted is emptying: the
@@ -386,5 +421,37 @@ END $$;
 CREATE TRIGGER attempts_told AFTER UPDATE OF state ON attempts FOR EACH ROW
     WHEN (NEW.state = 'unknown' AND OLD.state <> 'unknown')
     EXECUTE FUNCTION onejob_attempts_told();
+
+-- The audit only grows, each entry following on the one before.
+CREATE FUNCTION onejob_audit_follows() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    last record;
+BEGIN
+    SELECT seq, hash INTO last FROM audit WHERE part = NEW.part AND owner = NEW.owner ORDER BY seq DESC LIMIT 1;
+    IF ROW(NEW.seq, NEW.prev) IS DISTINCT FROM ROW(coalesce(last.seq, 0) + 1, coalesce(last.hash, '')) THEN
+        RAISE EXCEPTION 'an audit entry follows on the one before' USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER audit_follows BEFORE INSERT ON audit FOR EACH ROW EXECUTE FUNCTION onejob_audit_follows();
+
+CREATE FUNCTION onejob_audit_kept() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'the audit is append-only' USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+CREATE TRIGGER audit_unchanged BEFORE UPDATE ON audit FOR EACH ROW EXECUTE FUNCTION onejob_audit_kept();
+CREATE TRIGGER audit_kept BEFORE DELETE ON audit FOR EACH ROW EXECUTE FUNCTION onejob_audit_kept();
+CREATE TRIGGER audit_not_emptied BEFORE TRUNCATE ON audit FOR EACH STATEMENT EXECUTE FUNCTION onejob_audit_kept();
+CREATE TRIGGER audit_heads_kept BEFORE DELETE ON audit_heads FOR EACH ROW EXECUTE FUNCTION onejob_audit_kept();
+CREATE TRIGGER audit_heads_not_emptied BEFORE TRUNCATE ON audit_heads FOR EACH STATEMENT EXECUTE FUNCTION onejob_audit_kept();
+
+CREATE FUNCTION onejob_audit_heads_forward() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF ROW(NEW.part, NEW.owner) IS DISTINCT FROM ROW(OLD.part, OLD.owner) OR NEW.seq <= OLD.seq THEN
+        RAISE EXCEPTION 'the end of an audit chain only moves on' USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER audit_heads_forward BEFORE UPDATE ON audit_heads FOR EACH ROW EXECUTE FUNCTION onejob_audit_heads_forward();
 
 -- +goose StatementEnd

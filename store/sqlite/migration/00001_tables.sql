@@ -172,11 +172,17 @@ CREATE TABLE events (
     actor      TEXT    NOT NULL DEFAULT '',
     detail     TEXT    NOT NULL DEFAULT '',
     closed_at  INTEGER, -- of an incident
-    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id)
+    closed_by  TEXT,
+    note       TEXT CHECK (note <> ''), -- what came of it
+    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id),
+    CONSTRAINT events_closed CHECK ((closed_at IS NULL) = (closed_by IS NULL) AND (closed_at IS NULL) = (note IS NULL)),
+    CONSTRAINT events_only_incidents_close CHECK (closed_at IS NULL OR kind IN ('duplicate_effect', 'effect_after_close'))
 ) STRICT;
 CREATE INDEX events_by_job ON events (part, job_id, id);
 CREATE INDEX events_open_incidents ON events (part, job_id)
     WHERE kind IN ('duplicate_effect', 'effect_after_close') AND closed_at IS NULL;
+CREATE INDEX events_incidents ON events (at DESC, part DESC, id DESC)
+    WHERE kind IN ('duplicate_effect', 'effect_after_close');
 
 -- Each question to a provider about an attempt, and its answer.
 CREATE TABLE probes (
@@ -241,6 +247,33 @@ CREATE TABLE api_keys (
     hash       BLOB    NOT NULL, -- of the secret, which is stored nowhere
     created_at INTEGER NOT NULL,
     revoked_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+-- What people did with power: a chain of hashes for each owner, which only grows.
+CREATE TABLE audit (
+    part    INTEGER NOT NULL CHECK (part BETWEEN 0 AND 255),
+    owner   TEXT    NOT NULL CHECK (owner <> ''),
+    seq     INTEGER NOT NULL CHECK (seq >= 1),
+    at      INTEGER NOT NULL,
+    actor   TEXT    NOT NULL,
+    action  TEXT    NOT NULL CHECK (action <> ''),
+    subject TEXT    NOT NULL,
+    detail  TEXT    NOT NULL,
+    prev    BLOB    NOT NULL, -- hash of the entry before; empty for the first
+    hash    BLOB    NOT NULL CHECK (length(hash) = 32),
+    PRIMARY KEY (part, owner, seq),
+    CONSTRAINT audit_begins CHECK ((seq = 1) = (length(prev) = 0))
+) STRICT, WITHOUT ROWID;
+CREATE INDEX audit_by_time ON audit (at DESC, owner DESC, seq DESC);
+
+-- The end of each chain.
+CREATE TABLE audit_heads (
+    part  INTEGER NOT NULL,
+    owner TEXT    NOT NULL,
+    seq   INTEGER NOT NULL,
+    at    INTEGER NOT NULL,
+    hash  BLOB    NOT NULL,
+    PRIMARY KEY (part, owner)
 ) STRICT, WITHOUT ROWID;
 
 -- The latest time that was ever written. No row is written at an earlier one,

@@ -136,3 +136,44 @@ BEGIN
     ) w;
 END;
 -- +goose StatementEnd
+
+-- The audit only grows, each entry following on the one before. This also refuses
+-- INSERT OR REPLACE, which removes a row without asking the trigger on DELETE.
+-- +goose StatementBegin
+CREATE TRIGGER audit_follows BEFORE INSERT ON audit
+WHEN (NEW.seq, NEW.prev) IS NOT (
+        coalesce((SELECT max(seq) FROM audit WHERE part = NEW.part AND owner = NEW.owner), 0) + 1,
+        coalesce((SELECT hash FROM audit WHERE part = NEW.part AND owner = NEW.owner ORDER BY seq DESC LIMIT 1), x''))
+BEGIN
+    SELECT RAISE(ABORT, 'an audit entry follows on the one before');
+END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER audit_unchanged BEFORE UPDATE ON audit
+BEGIN
+    SELECT RAISE(ABORT, 'the audit is append-only');
+END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER audit_kept BEFORE DELETE ON audit
+BEGIN
+    SELECT RAISE(ABORT, 'the audit is append-only');
+END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER audit_heads_forward BEFORE UPDATE ON audit_heads
+WHEN (NEW.part, NEW.owner) IS NOT (OLD.part, OLD.owner) OR NEW.seq <= OLD.seq
+BEGIN
+    SELECT RAISE(ABORT, 'the end of an audit chain only moves on');
+END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER audit_heads_kept BEFORE DELETE ON audit_heads
+BEGIN
+    SELECT RAISE(ABORT, 'the audit is append-only');
+END;
+-- +goose StatementEnd

@@ -1,0 +1,4 @@
+package postgres
+
+// SQLMayCostMore is the condition on attempts a that sums are made of.
+const SQLMayCostMore = sqlMayCostMore

@@ -1,0 +1,27 @@
+package sqlite_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/onejob-dev/onejob"
+	"github.com/onejob-dev/onejob/store/sqlite"
+)
+
+// The rule is said twice, in Go and in SQL: this holds the second to the first.
+func TestWhatMayCostMoreIsTheSameInSQL(t *testing.T) {
+	t.Parallel()
+
+	s := open(t, filepath.Join(t.TempDir(), "onejob.db"), sqlite.Options{})
+	for _, state := range onejob.AttemptStates() {
+		for _, outcome := range append(onejob.Outcomes(), "") {
+			for _, currency := range []string{"", "EUR"} {
+				a := onejob.Attempt{State: state, Outcome: outcome, Currency: currency}
+				got, err := s.MayCostMore(t.Context(), string(state), string(outcome), currency)
+				if err != nil || got != a.MayCostMore() {
+					t.Errorf("%s, %q, %q: SQL says %v, %v; want %v", state, outcome, currency, got, err, a.MayCostMore())
+				}
+			}
+		}
+	}
+}
