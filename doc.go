@@ -20,5 +20,6 @@
 // A program that only records intents imports onejob and one store
 // (store/sqlite or store/postgres). A program that also tries them adds the
 // engine and the providers it calls. A program that speaks HTTP to a running
-// server needs none of these: see api/openapi.json.
+// server needs none of these: see api/openapi.json; one that is told by webhooks
+// verifies them with package webhook.
 package onejob
