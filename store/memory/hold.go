@@ -109,14 +109,17 @@ func (s *Store) AttemptExpire(ctx context.Context, refs []onejob.AttemptRef) ([]
 // expire says what a lost worker proves. The mark is committed before the wire:
 // what was never marked was never sent, and what was marked is in doubt.
 func expire(a *onejob.Attempt, now time.Time) {
+	a.LeaseOverAt = now
 	if a.State == onejob.AttemptStarting {
 		a.State, a.Outcome, a.FinishedAt = onejob.AttemptFailed, onejob.OutcomeNotExecuted, now
 		a.Next, a.OwnFault = onejob.NextAgain, true
 		a.Evidence.Error = fmt.Sprintf("the lease of worker %s ended before anything was sent", a.Worker)
+		a.Error = &onejob.Failure{Code: onejob.FailureLeaseOver, Message: a.Evidence.Error}
 		return
 	}
 	a.State, a.Outcome = onejob.AttemptUnknown, onejob.OutcomeUnknown
 	a.Evidence.Error = fmt.Sprintf("the lease of worker %s ended without word", a.Worker)
+	a.Error = &onejob.Failure{Code: onejob.FailureLeaseOver, Message: a.Evidence.Error}
 }
 
 // mayHold refuses another owner's attempt as if there were none.

@@ -44,6 +44,8 @@ UPDATE attempts a
        own_fault   = a.state = 'starting',
        finished_at = CASE a.state WHEN 'starting' THEN onejob_now() END,
        evidence    = CASE a.state WHEN 'starting' THEN u.not_sent ELSE u.in_doubt END,
+       lease_over_at = onejob_now(), error_code = $7,
+       error       = 'the lease of worker ' || a.worker || CASE a.state WHEN 'starting' THEN ' ended before anything was sent' ELSE ' ended without word' END,
        probe_at    = CASE a.state WHEN 'running' THEN onejob_now() END,
        ask_at      = CASE a.state WHEN 'running' THEN coalesce(a.ask_at, onejob_now() + u.ask_after * interval '1 microsecond') END
   FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[])
@@ -116,6 +118,7 @@ func queueExpiry(b *pgx.Batch, l *loaded, attempts []onejob.Attempt, moved *[]on
 		column(attempts, func(a onejob.Attempt) int64 {
 			return l.job(onejob.JobRef{Part: a.Part, ID: a.JobID}).Policy.AskAfter.Microseconds()
 		}),
+		onejob.FailureLeaseOver,
 	).Query(func(rows pgx.Rows) error {
 		return forEach(rows, func(row pgx.Row) error {
 			a, err := scanAttempt(row)

@@ -55,6 +55,9 @@ func (s *Store) AttemptExpire(ctx context.Context, refs []onejob.AttemptRef) (ex
 	return expired, nil
 }
 
+// howLost is what the end of its lease means for an attempt, in words.
+const howLost = `CASE state WHEN 'starting' THEN ' ended before anything was sent' ELSE ' ended without word' END`
+
 // expire says what a lost worker proves. The mark is committed before the wire:
 // what was never marked was never sent, and what was marked is in doubt.
 // Zero rows: somebody finished or renewed it.
@@ -66,10 +69,10 @@ func (x *tx) expire(ref onejob.AttemptRef) (over bool, err error) {
 			next        = CASE state WHEN 'starting' THEN 'again'        ELSE next      END,
 			own_fault   = CASE state WHEN 'starting' THEN 1              ELSE own_fault END,
 			finished_at = CASE state WHEN 'starting' THEN ?                             END,
-			evidence    = json_set(CASE WHEN json_valid(evidence) THEN evidence ELSE '{}' END, '$.error', 'the lease of worker ' || worker ||
-				CASE state WHEN 'starting' THEN ' ended before anything was sent' ELSE ' ended without word' END)
+			lease_over_at = ?, error_code = ?, error = 'the lease of worker ' || worker || `+howLost+`,
+			evidence    = json_set(CASE WHEN json_valid(evidence) THEN evidence ELSE '{}' END, '$.error', 'the lease of worker ' || worker || `+howLost+`)
 		WHERE part = ? AND id = ? AND job_id = ? AND lease_expires_at <= ? AND `+needsWorker+` AND `+sources(onejob.EventLeaseOver),
-		x.now, int(ref.Part), ref.ID, ref.JobID, x.now)
+		x.now, x.now, onejob.FailureLeaseOver, int(ref.Part), ref.ID, ref.JobID, x.now)
 	if err != nil || n == 0 {
 		return false, err
 	}

@@ -64,6 +64,7 @@ CREATE TABLE job_states (
     superseded_by       text,
     finished_at         timestamptz,
     unblocked_at        timestamptz,
+    held_at             timestamptz,          -- since the store was restored
     replays             integer     NOT NULL DEFAULT 0,
     purged              boolean     NOT NULL DEFAULT false, -- as jobs.purged_at, for the index
     PRIMARY KEY (part, job_id),
@@ -89,6 +90,7 @@ CREATE TABLE attempts (
     claim_token         text        NOT NULL CHECK (claim_token <> ''),
     worker              text        NOT NULL,
     lease_expires_at    timestamptz NOT NULL,
+    lease_over_at       timestamptz,          -- it ended without word
     send_by             timestamptz,
     quarantine_until    timestamptz,
     job_version         bigint      NOT NULL,

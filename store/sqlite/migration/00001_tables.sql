@@ -58,6 +58,7 @@ CREATE TABLE job_states (
     superseded_by       TEXT,
     finished_at         INTEGER,
     unblocked_at        INTEGER,
+    held_at             INTEGER,          -- since the store was restored
     replays             INTEGER NOT NULL DEFAULT 0,
     purged              INTEGER NOT NULL DEFAULT 0 CHECK (purged IN (0, 1)), -- keeps tombstones out of the purge's index
     PRIMARY KEY (part, job_id),
@@ -82,6 +83,7 @@ CREATE TABLE attempts (
     claim_token         TEXT    NOT NULL CHECK (claim_token <> ''),
     worker              TEXT    NOT NULL,
     lease_expires_at    INTEGER NOT NULL,
+    lease_over_at       INTEGER,          -- it ended without word
     send_by             INTEGER,
     quarantine_until    INTEGER,
     job_version         INTEGER NOT NULL,
