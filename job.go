@@ -74,9 +74,11 @@ type Failure struct {
 	Message string `json:"message"`
 }
 
-// FailureLeaseOver is the code of an attempt's [Failure] when its worker's lease
-// ended without word.
-const FailureLeaseOver = "lease_over"
+// Codes of a [Failure] of an attempt that the store itself gives.
+const (
+	FailureLeaseOver = "lease_over" // its worker's lease ended without word
+	FailureRestored  = "restored"   // it was under way in a copy that was restored
+)
 
 // Codes of a [Failure] of a job.
 const (

@@ -23,6 +23,8 @@ var (
 	_ onejob.Store      = (*Store)(nil)
 	_ onejob.ProbeStore = (*Store)(nil)
 	_ onejob.KeyStore   = (*Store)(nil)
+
+	_ onejob.RestoreStore = (*Store)(nil)
 )
 
 // Options tunes a [Store]. The zero value is ready to use.
@@ -44,6 +46,8 @@ type Store struct {
 	byTry  map[string]*row // by attempt id
 	live   map[*row]bool   // open, or with an attempt in doubt: all that claims and sweeps look at
 	keys   map[string]onejob.APIKey
+
+	generation onejob.Generation
 }
 
 // keyOf names an owner's idempotency key.
@@ -58,6 +62,7 @@ func Open(o Options) *Store {
 		nowFunc: o.NowFunc,
 		jobs:    map[string]*row{}, byKey: map[keyOf]*row{}, byTry: map[string]*row{},
 		live: map[*row]bool{}, keys: map[string]onejob.APIKey{},
+		generation: onejob.Generation{Number: 1},
 	}
 }
 

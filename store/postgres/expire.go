@@ -12,7 +12,7 @@ import (
 const sqlAttemptExpired = `
 SELECT part, job_id, id FROM attempts
  WHERE state IN ('starting', 'running') AND lease_expires_at <= onejob_now()
-   AND outcome IS DISTINCT FROM 'accepted'
+   AND outcome IS DISTINCT FROM 'accepted' AND ` + sqlUnrestored + `
  ORDER BY lease_expires_at, id LIMIT $1`
 
 // AttemptExpired implements [onejob.Store].
@@ -31,7 +31,7 @@ func (s *Store) AttemptExpired(ctx context.Context, limit int) ([]onejob.Attempt
 }
 
 // An attempt that its provider has accepted needs no worker: the end of its lease
-// ends nothing.
+// ends nothing. Nor does any in a restored copy, where a lease says nothing.
 //
 // The mark is committed before the wire, so what is found in starting was never
 // sent, and what was marked is in doubt. A missing row: the attempt was renewed,
@@ -52,7 +52,7 @@ UPDATE attempts a
        AS u (part, job_id, id, not_sent, in_doubt, ask_after)
  WHERE a.part = u.part AND a.job_id = u.job_id AND a.id = u.id
    AND a.state IN ('starting', 'running') AND a.lease_expires_at <= onejob_now()
-   AND a.outcome IS DISTINCT FROM 'accepted'
+   AND a.outcome IS DISTINCT FROM 'accepted' AND ` + sqlUnrestored + `
 RETURNING ` + attemptColumns + withoutResult
 
 // AttemptExpire implements [onejob.Store].

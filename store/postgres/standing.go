@@ -108,9 +108,15 @@ UPDATE job_states s SET revision = s.revision + 1
 // is still open is brought to where they put it, what happened is written down,
 // and all of it is committed. b may hold more to write before that.
 func (t *txn) conclude(ctx context.Context, b *pgx.Batch, l *loaded, moved []onejob.Attempt, events []onejob.JobEvent) error {
+	return t.concludeJobs(ctx, b, l, jobsOf(moved), events)
+}
+
+// concludeJobs is conclude for jobs that changed, whether or not attempts of theirs
+// moved.
+func (t *txn) concludeJobs(ctx context.Context, b *pgx.Batch, l *loaded, changed []onejob.JobRef, events []onejob.JobEvent) error {
 	var open []*onejob.Job
 	var closed []onejob.JobRef
-	for _, ref := range jobsOf(moved) {
+	for _, ref := range changed {
 		job := l.job(ref)
 		switch {
 		case l.won[ref]: // winning the slot has written it

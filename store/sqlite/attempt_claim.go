@@ -23,6 +23,9 @@ func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (
 		}
 		for _, d := range due {
 			refused, err := x.row(func() error { return x.claim(d.ref, &p, &result) })
+			if onejob.CodeOf(refused) == onejob.CodeRestoreUnconfirmed {
+				return refused
+			}
 			if err == nil && refused != nil {
 				s.log.Error("claim a job; it is set aside for a while", "job_id", d.ref.ID, "error", refused)
 				err = x.setAside(d.ref)

@@ -7,7 +7,7 @@ import (
 )
 
 // needsWorker is the condition that the end of its lease ends an attempt. One that
-// its provider has accepted needs no worker.
+// its provider has accepted needs no worker. In a restored copy a lease says nothing.
 const needsWorker = `outcome IS NOT 'accepted'`
 
 // AttemptExpired lists attempts whose lease has ended, longest first. While the
@@ -19,7 +19,7 @@ func (s *Store) AttemptExpired(ctx context.Context, limit int) (refs []onejob.At
 	err = s.read(ctx, func(x *tx) error {
 		return x.query(`
 			SELECT part, job_id, id FROM attempts
-			WHERE state IN ('starting', 'running') AND lease_expires_at <= ? AND `+needsWorker+`
+			WHERE state IN ('starting', 'running') AND lease_expires_at <= ? AND `+needsWorker+` AND `+unrestored+`
 			ORDER BY lease_expires_at LIMIT ?`, func(r *row) error {
 			refs = append(refs, onejob.AttemptRef{Part: uint8(r.Int64()), JobID: r.String(), ID: r.String()})
 			return nil
@@ -71,7 +71,7 @@ func (x *tx) expire(ref onejob.AttemptRef) (over bool, err error) {
 			finished_at = CASE state WHEN 'starting' THEN ?                             END,
 			lease_over_at = ?, error_code = ?, error = 'the lease of worker ' || worker || `+howLost+`,
 			evidence    = json_set(CASE WHEN json_valid(evidence) THEN evidence ELSE '{}' END, '$.error', 'the lease of worker ' || worker || `+howLost+`)
-		WHERE part = ? AND id = ? AND job_id = ? AND lease_expires_at <= ? AND `+needsWorker+` AND `+sources(onejob.EventLeaseOver),
+		WHERE part = ? AND id = ? AND job_id = ? AND lease_expires_at <= ? AND `+needsWorker+` AND `+sources(onejob.EventLeaseOver)+` AND `+unrestored,
 		x.now, x.now, onejob.FailureLeaseOver, int(ref.Part), ref.ID, ref.JobID, x.now)
 	if err != nil || n == 0 {
 		return false, err

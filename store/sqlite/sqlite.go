@@ -108,6 +108,8 @@ var (
 	_ onejob.Store      = (*Store)(nil)
 	_ onejob.ProbeStore = (*Store)(nil)
 	_ onejob.KeyStore   = (*Store)(nil)
+
+	_ onejob.RestoreStore = (*Store)(nil)
 )
 
 // Open opens the database at path, a file name, and creates it when there is

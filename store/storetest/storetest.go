@@ -69,7 +69,7 @@ func promises() []promise {
 	var all []promise
 	for _, subject := range [][]promise{
 		creating(), conflicting(), superseding(), reading(), claiming(), starting(), holding(), finishing(), arrivingLate(),
-		resolving(), cancelling(), parking(), purging(), isolating(), probing(), working(), keeping(), racingForReal(), constraining(),
+		resolving(), cancelling(), parking(), restoring(), purging(), isolating(), probing(), working(), keeping(), racingForReal(), constraining(),
 	} {
 		all = append(all, subject...)
 	}

@@ -158,6 +158,8 @@ CREATE INDEX attempts_to_ask ON attempts (ask_at)
 CREATE INDEX job_states_due ON job_states (priority DESC, run_after) WHERE state = 'queued';
 CREATE INDEX job_states_deadline ON job_states (deadline, part, job_id) WHERE state = 'queued' AND deadline IS NOT NULL;
 CREATE INDEX job_states_blocked ON job_states (part, job_id) WHERE state = 'blocked';
+-- What a restore has still to hold.
+CREATE INDEX job_states_held ON job_states (held_at) WHERE state = 'blocked';
 -- Those that something other than news of an attempt, or a person, can free.
 CREATE INDEX job_states_to_free ON job_states (run_after, part, job_id)
     WHERE state = 'blocked' AND blocked_reason NOT IN ('attempt_unknown', 'parked', 'needs_operator');
@@ -209,6 +211,33 @@ CREATE TABLE api_keys (
     created_at timestamptz NOT NULL,
     revoked_at timestamptz
 );
+
+-- Whether the store went back in time: its number only grows while it lives on, and
+-- the highest one seen is kept outside. With restored_at it waits for a person.
+CREATE TABLE store_generation (
+    id           smallint    PRIMARY KEY CHECK (id = 1),
+    number       bigint      NOT NULL,
+    restored_at  timestamptz,
+    confirmed_at timestamptz,
+    confirmed_by text
+) WITH (fillfactor = 50);
+INSERT INTO store_generation (id, number) VALUES (1, 1);
+
+-- A store that was restored from a backup takes no work until a person confirms it:
+-- what is new there may have been done before.
+CREATE FUNCTION onejob_unrestored() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT FROM store_generation WHERE restored_at IS NOT NULL) THEN
+        RAISE EXCEPTION 'restore unconfirmed' USING ERRCODE = 'OJ001';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER jobs_unrestored BEFORE INSERT ON jobs FOR EACH STATEMENT EXECUTE FUNCTION onejob_unrestored();
+CREATE TRIGGER attempts_unrestored BEFORE INSERT ON attempts FOR EACH STATEMENT EXECUTE FUNCTION onejob_unrestored();
+CREATE TRIGGER attempts_unrestored_mark BEFORE UPDATE ON attempts FOR EACH ROW
+    WHEN (OLD.state = 'starting' AND NEW.state = 'running') EXECUTE FUNCTION onejob_unrestored();
+CREATE TRIGGER probes_unrestored BEFORE INSERT ON probes FOR EACH ROW
+    WHEN (NEW.method = 'replay' AND NEW.outcome IS NULL) EXECUTE FUNCTION onejob_unrestored();
 
 -- What was asked for never changes. The one change permitted is emptying: the
 -- payload while saying when, and later all but the key and what it is bound to.
