@@ -151,13 +151,14 @@ func testRestoreCreate(f *fixture) {
 	again.Token = onejob.NewToken()
 	start := claimer()
 	fresh.Start = &start
-	results := f.submitAll(fresh, again, other)
+	results := f.submitAll(fresh, again, other, f.intent("nothing starts with it"))
 	f.wantCode(results[0].Err, onejob.CodeRestoreUnconfirmed)
 	f.noError(results[1].Err)
 	if !results[1].Existed || results[1].Job.ID != first.Job.ID {
 		f.Errorf("a known key was answered with %+v; want its job", results[1])
 	}
 	f.wantCode(results[2].Err, onejob.CodeKeyConflict)
+	f.wantCode(results[3].Err, onejob.CodeRestoreUnconfirmed)
 
 	f.hold()
 	f.confirm()
