@@ -21,6 +21,9 @@ type Attempt struct {
 	Worker     string // who claimed it; for people
 
 	LeaseExpiresAt time.Time
+	// LeaseOverAt is when the lease was found to have ended without word. Zero: it
+	// was not, or the worker spoke after all. No ruling takes it away.
+	LeaseOverAt time.Time
 	// SendBy is when the last byte must be out. Zero until marked.
 	SendBy time.Time
 	// QuarantineUntil is before when no absence and no person rules. Zero when

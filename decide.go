@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -148,10 +149,12 @@ func (d *decider) race() Decision {
 }
 
 // mayRace says whether the job may be raced at all now: it has the lane, nothing
-// but money to lose, budget and time left, and an attempt in doubt to race against.
+// but money to lose, budget and time left, no need of an operator, and an attempt
+// in doubt to race against.
 func (d *decider) mayRace() bool {
 	p := &d.job.Policy
-	return d.ask.Lane < p.Lanes && p.Effect == EffectNone &&
+	reason, _ := d.ownSide()
+	return reason == "" && d.ask.Lane < p.Lanes && p.Effect == EffectNone &&
 		d.job.CancelRequestedAt.IsZero() && !d.late() && d.spent("") < p.MaxAttempts &&
 		slices.ContainsFunc(d.attempts, func(a Attempt) bool { return a.State.InDoubt() })
 }
@@ -173,6 +176,12 @@ func (d *decider) ownSide() (reason BlockReason, detail string) {
 	if b := d.job.Blocked; b != nil && b.Reason.NeedsUnblock() {
 		return b.Reason, b.Detail
 	}
+	if d.held() {
+		return BlockNeedsOperator, "the store was restored from a backup; this job may have gone on after it was made"
+	}
+	if detail, deadly := d.deadly(); deadly {
+		return BlockParked, detail
+	}
 	faults := 0
 	for i := range d.attempts {
 		if a := &d.attempts[i]; ours(a) && a.StartedAt.After(d.job.UnblockedAt) {
@@ -191,9 +200,37 @@ func (d *decider) ownSide() (reason BlockReason, detail string) {
 	return "", ""
 }
 
-// ours reports whether an attempt was lost on our own side. What was executed is
-// never ours alone.
-func ours(a *Attempt) bool { return a.OwnFault && a.Outcome.Proven() }
+// held reports whether the job waits for a person since the store was restored.
+func (d *decider) held() bool {
+	return !d.job.HeldAt.IsZero() && !d.job.UnblockedAt.After(d.job.HeldAt)
+}
+
+// deadly reports whether the last attempts took their workers with them: each was
+// lost with its lease, nothing of it was executed, and each had a worker of its
+// own. A worker is one process's life, so a name that comes twice has survived.
+func (d *decider) deadly() (detail string, deadly bool) {
+	if len(d.attempts) < ParkAfter {
+		return "", false
+	}
+	workers, lost := map[string]bool{}, make([]string, 0, ParkAfter)
+	for i := range d.attempts[len(d.attempts)-ParkAfter:] {
+		a := &d.attempts[len(d.attempts)-ParkAfter+i]
+		if a.LeaseOverAt.IsZero() || !a.Outcome.Proven() || workers[a.Worker] || !a.StartedAt.After(d.job.UnblockedAt) {
+			return "", false
+		}
+		workers[a.Worker] = true
+		lost = append(lost, fmt.Sprintf("%d with %s", a.Number, a.Worker))
+	}
+	return "the last attempts were each lost with the process that worked on them: " + strings.Join(lost, ", "), true
+}
+
+// ours reports whether an attempt was lost on our own side: it failed there, or
+// its worker went away and nothing was executed. What was executed is never ours
+// alone.
+func ours(a *Attempt) bool {
+	lost := !a.LeaseOverAt.IsZero() && a.Outcome == OutcomeNotExecuted
+	return lost || (a.OwnFault && a.Outcome.Proven())
+}
 
 func (d *decider) first() Decision {
 	if d.ask.Target != "" {

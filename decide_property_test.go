@@ -105,7 +105,7 @@ func (o *ordeal) checkStart(d onejob.Decision, ask onejob.Ask) {
 	fail := func(why string) {
 		o.Fatalf("started at %s in lane %d, %s; asked %+v\n%s", d.Target, d.Lane, why, ask, o)
 	}
-	at := o.where(func(a *onejob.Attempt) bool { return a.Target == d.Target && !a.OwnFault })
+	at := o.where(func(a *onejob.Attempt) bool { return a.Target == d.Target && !lostByUs(a) })
 	doubts := o.where(func(a *onejob.Attempt) bool { return a.State.InDoubt() })
 	switch {
 	case o.job.State.Terminal():
@@ -124,7 +124,9 @@ func (o *ordeal) checkStart(d onejob.Decision, ask onejob.Ask) {
 		fail("beside an attempt in doubt")
 	case len(at) >= p.PerTarget:
 		fail("beyond the target's budget")
-	case len(o.where(func(a *onejob.Attempt) bool { return !a.OwnFault })) >= p.MaxAttempts:
+	case o.killedThreeWorkers():
+		fail("though the job kills whoever tries it")
+	case len(o.where(func(a *onejob.Attempt) bool { return !lostByUs(a) })) >= p.MaxAttempts:
 		fail("beyond the job's budget")
 	case p.Effect != onejob.EffectNone && len(o.where(func(a *onejob.Attempt) bool { return !a.Outcome.Proven() })) > 0:
 		fail("though an earlier attempt may have had an effect")
@@ -168,6 +170,23 @@ func (o *ordeal) checkOrder(d onejob.Decision, fail func(string)) {
 	}
 }
 
+// lostByUs: the target had no part in it.
+func lostByUs(a *onejob.Attempt) bool {
+	return a.OwnFault || (!a.LeaseOverAt.IsZero() && a.Outcome == onejob.OutcomeNotExecuted)
+}
+
+// killedThreeWorkers: the last three attempts since a person let the job go on
+// were lost with three workers, and nothing of them was executed.
+func (o *ordeal) killedThreeWorkers() bool {
+	workers, n := map[string]bool{}, len(o.attempts)
+	for _, a := range o.attempts[max(0, n-3):] {
+		if !a.LeaseOverAt.IsZero() && a.Outcome.Proven() && !a.State.InDoubt() && a.StartedAt.After(o.job.UnblockedAt) {
+			workers[a.Worker] = true
+		}
+	}
+	return len(workers) == 3
+}
+
 func (o *ordeal) where(is func(*onejob.Attempt) bool) []int {
 	var found []int
 	for i := range o.attempts {
@@ -182,6 +201,7 @@ func (o *ordeal) start(d onejob.Decision) {
 	o.job.AttemptsMade = len(o.attempts)
 	a := onejob.NewAttempt(o.job, o.attempts, d, onejob.StartParams{}, o.now)
 	a.ID = fmt.Sprintf("att_%d", a.Number) // so that chance can be repeated
+	a.Worker = rapid.SampledFrom([]string{"u", "v", "w", "x"}).Draw(o.T, "worker")
 	if a.State != onejob.AttemptStarting || a.Number != len(o.attempts)+1 {
 		o.Fatalf("a new attempt is %s, number %d", a.State, a.Number)
 	}
@@ -222,6 +242,9 @@ func (o *ordeal) settle(a *onejob.Attempt) {
 		a.Ruling = &onejob.Ruling{Outcome: outcome, At: o.now, RiskAcknowledged: rapid.Bool().Draw(o.T, "risk")}
 	}
 	a.State, a.Outcome, a.OwnFault = next, outcome, ours
+	if a.LeaseOverAt.IsZero() && rapid.IntRange(0, 2).Draw(o.T, "lost with its worker") == 0 {
+		a.LeaseOverAt = o.now
+	}
 	a.Next = rapid.SampledFrom([]onejob.Next{onejob.NextAgain, onejob.NextAgain, onejob.NextElsewhere, onejob.NextNowhere, ""}).Draw(o.T, "next")
 	if next.Terminal() {
 		a.FinishedAt = o.now
@@ -263,7 +286,7 @@ func (o *ordeal) unblock(d onejob.Decision) bool {
 	case onejob.BlockAttemptUnknown:
 		o.settleSome()
 		return true
-	case onejob.BlockNeedsOperator:
+	case onejob.BlockNeedsOperator, onejob.BlockParked:
 		o.unblocks++
 		o.now = o.now.Add(time.Second)
 		o.job.UnblockedAt, o.job.Blocked = o.now, nil
@@ -312,7 +335,7 @@ func TestWhateverHappensAJobKeepsItsRulesAndComesToAnEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := newOrdeal(t)
 		o.live()
-		ours := o.where(func(a *onejob.Attempt) bool { return a.OwnFault })
+		ours := o.where(lostByUs)
 		if most := o.job.Policy.MaxAttempts + len(ours); len(o.attempts) > most {
 			t.Fatalf("%d attempts; want at most %d\n%s", len(o.attempts), most, o)
 		}

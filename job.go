@@ -52,6 +52,9 @@ type Job struct {
 	// UnblockedAt is when a person last let a job that needed an operator go on:
 	// our own faults before it no longer count.
 	UnblockedAt time.Time
+	// HeldAt is when the store was found to have been restored from a backup that
+	// has this job: it goes on only once a person unblocks it after that. Zero: never.
+	HeldAt time.Time
 
 	// Attempts are the job's tries, oldest first, without their results.
 	Attempts []Attempt
@@ -70,6 +73,12 @@ type Failure struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
+
+// Codes of a [Failure] of an attempt that the store itself gives.
+const (
+	FailureLeaseOver = "lease_over" // its worker's lease ended without word
+	FailureRestored  = "restored"   // it was under way in a copy that was restored
+)
 
 // Codes of a [Failure] of a job.
 const (

@@ -61,6 +61,11 @@ func (p *ProbeRecordParams) RestsOnAbsence() bool {
 	return p.Absence && p.Outcome != OutcomeSucceeded
 }
 
+// AnnouncesReplay reports whether the same bytes are about to be sent again.
+func (p *ProbeRecordParams) AnnouncesReplay() bool {
+	return p.Method == ProbeReplay && p.Outcome == ""
+}
+
 // ProbeOf returns the row that keeps a question and its answer.
 func ProbeOf(p *ProbeRecordParams, number int, now, nextAt time.Time) Probe {
 	return Probe{

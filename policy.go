@@ -45,6 +45,9 @@ const (
 	DefaultBackoffInitial = time.Second
 	DefaultBackoffMax     = time.Minute
 
+	// ParkAfter is how many attempts in a row, each lost with a worker of its own,
+	// park a job.
+	ParkAfter = 3
 	// MaxOwnFaults is how many lost leases and failed marks of our own a job
 	// survives before a person is asked.
 	MaxOwnFaults = 20

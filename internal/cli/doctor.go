@@ -89,6 +89,7 @@ func runDoctor(ctx context.Context, env Env, c *cli.Command) error {
 	}
 	x.problems = append(x.problems, cfg.Warnings...)
 	x.checkSecret()
+	x.checkGeneration()
 	x.checkStore(ctx)
 	x.checkListen()
 	x.checkTargets(ctx)
@@ -121,6 +122,25 @@ func (x *examination) checkSecret() {
 	}
 }
 
+// checkGeneration looks for what tells that the store was restored.
+func (x *examination) checkGeneration() {
+	if _, err := markOf(x.cfg); err != nil {
+		x.problem("%s", oneLine(err))
+	}
+	if path, err := x.cfg.GenerationPath(); err == nil && path == "" {
+		x.problem("store: %s", noGenerationFile)
+	}
+}
+
+// checkRestore looks for a restore that waits to be confirmed.
+func (x *examination) checkRestore(ctx context.Context, store realStore) {
+	g, err := store.Generation(ctx)
+	mark, markErr := markOf(x.cfg)
+	if err == nil && (g.Unconfirmed() || (markErr == nil && g.Number < mark)) {
+		x.problem("store: it was restored from a backup, so nothing is sent and no job is taken; see docs/restore.md, then: onejob restore confirm")
+	}
+}
+
 // checkStore opens an existing store. A SQLite store that does not exist yet is
 // no problem, and is not made.
 func (x *examination) checkStore(ctx context.Context) {
@@ -143,6 +163,7 @@ func (x *examination) checkStore(ctx context.Context) {
 	if err := store.Check(ctx); err != nil {
 		x.problem("store: %s", oneLine(err))
 	}
+	x.checkRestore(ctx, store)
 	keys, err := store.KeyList(ctx)
 	if err == nil && len(keys) == 0 {
 		x.problem("keys: there is none, so every request is answered 401; make one with: onejob keys create --owner NAME")

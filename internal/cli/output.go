@@ -37,8 +37,10 @@ func outputFlag() cli.Flag {
 // isTerminal reports whether w is one.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(interface{ Fd() uintptr })
-	return ok && isatty.IsTerminal(f.Fd())
+	return ok && isTerminalFd(f.Fd())
 }
+
+func isTerminalFd(fd uintptr) bool { return isatty.IsTerminal(fd) }
 
 // colours reports whether w may be written to in colour.
 func colours(env Env, w io.Writer) bool {

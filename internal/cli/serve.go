@@ -62,6 +62,9 @@ func runServe(ctx context.Context, env Env, c *cli.Command) error {
 	for _, warning := range cfg.Warnings {
 		log.Warn("configuration: " + warning)
 	}
+	if path, err := cfg.GenerationPath(); err == nil && path == "" {
+		log.Warn(noGenerationFile)
+	}
 	s, err := newServer(ctx, env, cfg, c.Bool("migrate"), log)
 	if err != nil {
 		return err
@@ -71,6 +74,9 @@ func runServe(ctx context.Context, env Env, c *cli.Command) error {
 	s.announce(env)
 	return s.serve(ctx)
 }
+
+// noGenerationFile is what a PostgreSQL without one cannot tell.
+const noGenerationFile = "generation_file is not set: when every server is stopped, a database restored from a backup is not told from one in use, and jobs may run twice"
 
 // newLogger makes the log as flags, or else the environment, ask for it.
 func newLogger(env Env, c *cli.Command) (*slog.Logger, error) {

@@ -72,6 +72,11 @@ func TestServeOnPostgreSQL(t *testing.T) {
 		}
 	}
 	got = run(t.Context(), env, "", "doctor", "--config", path)
+	if got.code != cli.ExitFailed || !strings.Contains(got.stderr, "generation_file is not set") || strings.Count(got.stderr, "\n") != 1 {
+		t.Errorf("doctor: %+v; want that nothing outside tells of a restore, and nothing else", got)
+	}
+	env["ONEJOB_GENERATION_FILE"] = filepath.Join(t.TempDir(), "generation")
+	got = run(t.Context(), env, "", "doctor", "--config", path)
 	if got.code != cli.ExitOK || got.stderr != "" {
 		t.Errorf("doctor: %+v; want silence", got)
 	}

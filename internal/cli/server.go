@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/onejob-dev/onejob/internal/config"
 	"github.com/onejob-dev/onejob/internal/httpapi"
 	"github.com/onejob-dev/onejob/internal/telemetry"
+	"github.com/onejob-dev/onejob/store/generation"
 	"github.com/onejob-dev/onejob/store/grouped"
 	"github.com/onejob-dev/onejob/webhook"
 )
@@ -27,7 +29,7 @@ type server struct {
 	cfg      *config.Config
 	log      *slog.Logger
 	keys     realStore
-	store    *grouped.Store
+	store    *generation.Store
 	engine   *engine.Engine
 	sender   *webhook.Sender
 	http     *http.Server
@@ -51,7 +53,7 @@ func newServer(ctx context.Context, env Env, cfg *config.Config, migrate bool, l
 	if s.keys, err = openStore(ctx, cfg, migrate, log); err != nil {
 		return nil, err
 	}
-	if s.store, err = grouped.New(s.keys, grouped.Options{}); err != nil {
+	if s.store, err = s.watch(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.wire(env, secret); err != nil {
@@ -62,6 +64,19 @@ func newServer(ctx context.Context, env Env, cfg *config.Config, migrate bool, l
 		return nil, fmt.Errorf("cannot listen at %s: %w", cfg.Listen, err)
 	}
 	return s, nil
+}
+
+// watch gathers the callers of the store, and looks whether it went back in time.
+func (s *server) watch(ctx context.Context) (*generation.Store, error) {
+	gathered, err := grouped.New(s.keys, grouped.Options{})
+	if err != nil {
+		return nil, err
+	}
+	path, err := s.cfg.GenerationPath()
+	if err != nil {
+		return nil, err
+	}
+	return generation.New(ctx, gathered, s.keys, generation.Options{Path: path, Logger: s.log})
 }
 
 // wire joins the parts: client and engine share signals, so that a new job
@@ -172,6 +187,10 @@ const shutdownGrace = 15 * time.Second
 func (s *server) serve(ctx context.Context) error {
 	working, stopWorking := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWorking()
+	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWatching()
+	var watched sync.WaitGroup
+	watched.Go(func() { s.store.Run(watching) })
 	worked := make(chan error, 1)
 	go func() { worked <- s.engine.Run(working) }()
 	sending, stopSending := context.WithCancel(context.WithoutCancel(ctx))
@@ -191,7 +210,10 @@ func (s *server) serve(ctx context.Context) error {
 	stopWorking()
 	err := errors.Join(failed, <-worked, s.stopAnswering(ctx))
 	stopSending()
-	err = errors.Join(err, <-sent, s.close())
+	err = errors.Join(err, <-sent)
+	stopWatching()
+	watched.Wait()
+	err = errors.Join(err, s.close())
 	if err == nil {
 		s.log.Info("stopped")
 	}

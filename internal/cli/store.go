@@ -9,15 +9,18 @@ import (
 
 	"github.com/onejob-dev/onejob"
 	"github.com/onejob-dev/onejob/internal/config"
+	"github.com/onejob-dev/onejob/store/generation"
 	"github.com/onejob-dev/onejob/store/postgres"
 	"github.com/onejob-dev/onejob/store/sqlite"
 )
 
-// realStore is a store that also keeps API keys and the audit.
+// realStore is a store that also keeps API keys and the audit, and can be found to
+// have been restored.
 type realStore interface {
 	onejob.Store
 	onejob.KeyStore
 	onejob.AuditStore
+	onejob.RestoreStore
 }
 
 func configFlag() cli.Flag {
@@ -56,9 +59,13 @@ func openStore(ctx context.Context, cfg *config.Config, migrate bool, log *slog.
 	if err != nil {
 		return nil, err
 	}
+	mark, err := markOf(cfg)
+	if err != nil {
+		return nil, err
+	}
 	if url.Postgres != "" {
 		s, err := postgres.Open(ctx, url.Postgres, postgres.Options{
-			Migrate: migrate, Durability: postgres.Durability(cfg.Durability), Logger: log,
+			Migrate: migrate, Durability: postgres.Durability(cfg.Durability), Seen: mark, Logger: log,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("the store %s cannot be opened: %w", url, err)
@@ -73,4 +80,13 @@ func openStore(ctx context.Context, cfg *config.Config, migrate bool, log *slog.
 		return nil, fmt.Errorf("the store %s cannot be opened: %w", url, err)
 	}
 	return s, nil
+}
+
+// markOf reads the highest number of the store's generation that this node has seen.
+func markOf(cfg *config.Config) (int64, error) {
+	path, err := cfg.GenerationPath()
+	if err != nil {
+		return 0, err
+	}
+	return generation.ReadMark(path)
 }

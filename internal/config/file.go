@@ -13,6 +13,9 @@ type File struct {
 	PublicURL string `yaml:"public_url" doc:"Where providers can reach this server, as in https://onejob.example. callback_url is made of it."`
 	Store     Secret `yaml:"store" default:"sqlite:onejob.db" doc:"Where jobs are kept: sqlite:FILE or postgres://user:password@host/database."`
 
+	// GenerationFile is outside the store, and outside its backups.
+	GenerationFile string `yaml:"generation_file" doc:"The file that tells a store that was restored from a backup: it keeps the highest number of the store's generation that this node has seen. Keep it out of the store's backups. Absent: beside a SQLite store, FILE.generation; PostgreSQL then has none."`
+
 	Targets map[string]Target `yaml:"targets" keys:"names" doc:"The places where a job can be tried, by name."`
 	Kinds   map[string]Kind   `yaml:"kinds" keys:"names" doc:"The sorts of job there are, by name."`
 

@@ -2,12 +2,14 @@ module github.com/onejob-dev/onejob/internal/e2e
 
 go 1.26.7
 
-require github.com/onejob-dev/onejob v0.0.0
+require (
+	github.com/jackc/pgx/v5 v5.12.0
+	github.com/onejob-dev/onejob v0.0.0
+)
 
 require (
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
-	github.com/jackc/pgx/v5 v5.12.0 // indirect
 	golang.org/x/text v0.44.0 // indirect
 )
 

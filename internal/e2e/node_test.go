@@ -92,6 +92,23 @@ secret: "a secret that all nodes share"
 // canary is a provider's credential that must appear nowhere.
 const canary = "CANARY-4f1c9a-SECRET"
 
+// configure adds lines to the configuration, after the line that begins with at.
+func (s *site) configure(at, lines string) {
+	s.t.Helper()
+	text, err := os.ReadFile(s.config())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	before, after, found := strings.Cut(string(text), at)
+	rest, tail, whole := strings.Cut(after, "\n")
+	if !found || !whole {
+		s.t.Fatalf("the configuration has no line %q", at)
+	}
+	if err := os.WriteFile(s.config(), []byte(before+at+rest+"\n"+lines+tail), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 func (s *site) config() string { return filepath.Join(s.dir, "onejob.yaml") }
 
 func (s *site) command(args ...string) *exec.Cmd {
@@ -143,16 +160,22 @@ func freeAddr(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// start starts the process and waits until it is ready.
+// start starts the process and waits until it is ready to work.
 func (n *node) start() {
+	n.site.t.Helper()
+	n.launch()
+	if !eventually(20*time.Second, n.ready) {
+		n.site.t.Fatalf("the node is not ready:\n%s", n.log.tail(4000))
+	}
+}
+
+// launch starts the process and waits for nothing.
+func (n *node) launch() {
 	n.site.t.Helper()
 	n.cmd = n.site.command("serve", "--config", n.site.config(), "--store", n.site.store, "--listen", n.addr)
 	n.cmd.Stderr, n.cmd.Stdout = n.log, n.log
 	if err := n.cmd.Start(); err != nil {
 		n.site.t.Fatal(err)
-	}
-	if !eventually(20*time.Second, n.ready) {
-		n.site.t.Fatalf("the node is not ready:\n%s", n.log.tail(4000))
 	}
 }
 

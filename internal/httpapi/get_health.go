@@ -21,7 +21,8 @@ func (a *api) getLive(w http.ResponseWriter, _ *http.Request) error {
 }
 
 // getReady serves GET /readyz: the store answers, with the schema this program
-// knows, and the server is not about to stop.
+// knows, it does not wait for a restore to be confirmed, and the server is not about
+// to stop.
 func (a *api) getReady(w http.ResponseWriter, r *http.Request) error {
 	if a.opts.DrainingFunc() {
 		return &onejob.Error{Code: onejob.CodeDraining, Message: "the server is about to stop"}
@@ -79,6 +80,6 @@ func getReadyDoc() operation {
 	return operation{
 		id: "getReady", summary: "Whether the server can take work",
 		answers:  []answer{{status: 200, says: "It can", body: Health{}}},
-		problems: []onejob.Code{onejob.CodeDraining},
+		problems: []onejob.Code{onejob.CodeDraining, onejob.CodeRestoreUnconfirmed},
 	}
 }

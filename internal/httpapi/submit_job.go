@@ -142,6 +142,7 @@ func submitJobDoc() operation {
 			onejob.CodeKeyMissing, onejob.CodeKeyInvalid, onejob.CodeInvalidRequest, onejob.CodePayloadNotCanonical,
 			onejob.CodeKeyConflict, onejob.CodeAttemptUnresolved, onejob.CodeKeyExpired, onejob.CodeNotFound,
 			onejob.CodePayloadTooLarge, onejob.CodeUnsupportedMedia, onejob.CodeInvalidJob, onejob.CodeQuotaExceeded, onejob.CodeDraining,
+			onejob.CodeRestoreUnconfirmed,
 		},
 	}
 }

@@ -152,4 +152,34 @@ var mutations = []mutation{
 		edits: []edit{{"store/postgres/due.go", "THEN ($2 + count(*) - 1) / greatest(count(*), 1) ELSE 1 END", "THEN $2::bigint ELSE 1 END"}},
 		tests: []string{"-run", "TestStore/Claim", "./store/postgres"},
 	},
+	{
+		name:  "restored jobs go on",
+		edits: []edit{{"decide.go", "if d.held() {", "if false {"}},
+		tests: []string{".", "./store/memory"},
+	},
+	{
+		name:  "a restored store takes jobs, SQLite",
+		edits: []edit{{"store/sqlite/migration/00002_triggers.sql", "CREATE TRIGGER jobs_unrestored BEFORE INSERT ON jobs", "CREATE TRIGGER jobs_unrestored BEFORE DELETE ON jobs"}},
+		tests: []string{"-run", "TestStore/Restore", "./store/sqlite"},
+	},
+	{
+		name:  "a restored store takes work, PostgreSQL",
+		edits: []edit{{"store/postgres/migration/00001_tables.sql", "IF EXISTS (SELECT FROM store_generation WHERE restored_at IS NOT NULL) THEN", "IF false THEN"}},
+		tests: []string{"-run", "TestStore/Restore", "./store/postgres"},
+	},
+	{
+		name:  "a new connection looks at nothing",
+		edits: []edit{{"store/postgres/restore.go", "case g.Number < known:", "case false:"}},
+		tests: []string{"-run", "Tells", "./store/postgres"},
+	},
+	{
+		name:  "a restored lease proves, SQLite",
+		edits: []edit{{"store/sqlite/attempt_expire.go", "sources(onejob.EventLeaseOver)+` AND `+unrestored,", "sources(onejob.EventLeaseOver),"}},
+		tests: []string{"-run", "TestStore/Restore", "./store/sqlite"},
+	},
+	{
+		name:  "killers are tried for ever",
+		edits: []edit{{"decide.go", "if len(d.attempts) < ParkAfter {", "if true {"}},
+		tests: []string{".", "./store/memory"},
+	},
 }

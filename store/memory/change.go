@@ -28,7 +28,7 @@ func (s *Store) cancel(p *onejob.JobCancelParams, now time.Time) onejob.JobResul
 	}
 	r.job.CancelRequestedAt = now
 	for i := range r.job.Attempts {
-		if a := &r.job.Attempts[i]; a.State == onejob.AttemptStarting { // nothing has left; its mark now fails
+		if a := &r.job.Attempts[i]; a.State == onejob.AttemptStarting && !s.generation.Unconfirmed() { // nothing has left; its mark now fails
 			a.State, a.Outcome, a.FinishedAt = onejob.AttemptCancelled, onejob.OutcomeCancelled, now
 		}
 	}

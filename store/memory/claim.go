@@ -33,6 +33,9 @@ func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (
 			result.Settled = append(result.Settled, r.ref())
 			continue
 		}
+		if s.generation.Unconfirmed() {
+			return onejob.AttemptClaimResult{}, onejob.ErrorOfRestore()
+		}
 		a := s.start(r, d, p.StartParams, now)
 		if p.Mark {
 			markAtOnce(a, p.Lease, p.Targets[d.Target], now)
@@ -116,6 +119,9 @@ func (s *Store) startAsked(p *onejob.AttemptStartParams, now time.Time) onejob.A
 	}
 	if err := onejob.CheckServed(&r.job, d, &p.StartParams); err != nil {
 		return onejob.AttemptStartResult{Err: err}
+	}
+	if s.generation.Unconfirmed() {
+		return onejob.AttemptStartResult{Err: onejob.ErrorOfRestore()}
 	}
 	a := s.start(r, d, p.StartParams, now)
 	a.RequestKeyHash, a.RequestFingerprint = bytes.Clone(p.RequestKeyHash), bytes.Clone(p.RequestFingerprint)

@@ -54,6 +54,9 @@ func (s *Store) mayInsert(p *onejob.JobCreateParams) error {
 	if p.Refuse != nil {
 		return p.Refuse
 	}
+	if s.generation.Unconfirmed() {
+		return onejob.ErrorOfRestore()
+	}
 	if _, err := p.Policy.WithDefaults(); err != nil { // above all: no racing lane on an effect
 		return err
 	}

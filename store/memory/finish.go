@@ -38,6 +38,7 @@ func (s *Store) finish(p *onejob.AttemptFinishParams, now time.Time) onejob.Atte
 		s.changed(r, now)
 	case a.State == onejob.AttemptUnknown && (event == onejob.EventSilence || event == onejob.EventLost):
 		a.Phase, a.Evidence = cmp.Or(p.Phase, a.Phase), p.Evidence // still in doubt, now with more to go by
+		a.LeaseOverAt = time.Time{}                                // its worker spoke after all
 		s.changed(r, now)
 	case a.Outcome != p.Outcome: // else a repeat, which answers as the first did
 		return s.lost(p.Ref)
@@ -56,7 +57,7 @@ func (s *Store) accept(r *row, a *onejob.Attempt, p *onejob.AttemptFinishParams,
 		return s.lost(p.Ref)
 	}
 	a.ProviderID = cmp.Or(p.ProviderID, a.ProviderID)
-	a.Phase, a.Evidence = cmp.Or(p.Phase, a.Phase), p.Evidence
+	a.Phase, a.Evidence, a.LeaseOverAt = cmp.Or(p.Phase, a.Phase), p.Evidence, time.Time{}
 	if a.State == onejob.AttemptRunning {
 		a.Outcome = onejob.OutcomeAccepted
 	}
@@ -85,7 +86,7 @@ func follow(a *onejob.Attempt, event onejob.Event) (onejob.AttemptState, error) 
 // see keeps on the attempt what was seen of it.
 func see(a *onejob.Attempt, p *onejob.AttemptFinishParams, now time.Time) {
 	a.Outcome, a.Phase, a.Evidence = p.Outcome, cmp.Or(p.Phase, a.Phase), p.Evidence
-	a.Error, a.Next, a.OwnFault = copyOf(p.Failure), p.Next, p.OwnFault
+	a.Error, a.Next, a.OwnFault, a.LeaseOverAt = copyOf(p.Failure), p.Next, p.OwnFault, time.Time{}
 	a.ProviderID = cmp.Or(p.ProviderID, a.ProviderID)
 	if p.RetryAfter > 0 {
 		a.RetryAt = now.Add(p.RetryAfter)

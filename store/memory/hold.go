@@ -18,6 +18,9 @@ func (s *Store) AttemptMark(ctx context.Context, params []onejob.AttemptMarkPara
 		if a == nil || a.State != onejob.AttemptStarting || leaseOver(a, now) {
 			return onejob.AttemptMarkResult{Err: onejob.ErrorOfLostClaim(p.Ref)}
 		}
+		if s.generation.Unconfirmed() {
+			return onejob.AttemptMarkResult{Err: onejob.ErrorOfRestore()}
+		}
 		mark(a, p.Lease, p.SendWithin, p.Pins, now)
 		s.changed(r, now)
 		return onejob.AttemptMarkResult{Attempt: copyAttempt(a, false)}
@@ -69,7 +72,7 @@ func (s *Store) AttemptExpired(ctx context.Context, limit int) ([]onejob.Attempt
 	var over []*onejob.Attempt
 	for r := range s.live {
 		for i := range r.job.Attempts {
-			if a := &r.job.Attempts[i]; sweepable(a) && leaseOver(a, now) {
+			if a := &r.job.Attempts[i]; s.sweepable(a) && leaseOver(a, now) {
 				over = append(over, a)
 			}
 		}
@@ -95,7 +98,7 @@ func (s *Store) AttemptExpire(ctx context.Context, refs []onejob.AttemptRef) ([]
 	var expired []onejob.AttemptRef
 	for _, ref := range refs {
 		r, a := s.findAttempt(ref.ID, "")
-		if a == nil || !sweepable(a) || !leaseOver(a, now) {
+		if a == nil || !s.sweepable(a) || !leaseOver(a, now) {
 			continue
 		}
 		expire(a, now)
@@ -109,14 +112,17 @@ func (s *Store) AttemptExpire(ctx context.Context, refs []onejob.AttemptRef) ([]
 // expire says what a lost worker proves. The mark is committed before the wire:
 // what was never marked was never sent, and what was marked is in doubt.
 func expire(a *onejob.Attempt, now time.Time) {
+	a.LeaseOverAt = now
 	if a.State == onejob.AttemptStarting {
 		a.State, a.Outcome, a.FinishedAt = onejob.AttemptFailed, onejob.OutcomeNotExecuted, now
 		a.Next, a.OwnFault = onejob.NextAgain, true
 		a.Evidence.Error = fmt.Sprintf("the lease of worker %s ended before anything was sent", a.Worker)
+		a.Error = &onejob.Failure{Code: onejob.FailureLeaseOver, Message: a.Evidence.Error}
 		return
 	}
 	a.State, a.Outcome = onejob.AttemptUnknown, onejob.OutcomeUnknown
 	a.Evidence.Error = fmt.Sprintf("the lease of worker %s ended without word", a.Worker)
+	a.Error = &onejob.Failure{Code: onejob.FailureLeaseOver, Message: a.Evidence.Error}
 }
 
 // mayHold refuses another owner's attempt as if there were none.
@@ -145,7 +151,9 @@ func leased(a *onejob.Attempt) bool {
 }
 
 // sweepable reports whether the end of its lease ends the attempt. One that its
-// provider has accepted needs no worker.
-func sweepable(a *onejob.Attempt) bool { return leased(a) && !a.OpenToProbes() }
+// provider has accepted needs no worker, and in a restored copy a lease says nothing.
+func (s *Store) sweepable(a *onejob.Attempt) bool {
+	return leased(a) && !a.OpenToProbes() && !s.generation.Unconfirmed()
+}
 
 func leaseOver(a *onejob.Attempt, now time.Time) bool { return !now.Before(a.LeaseExpiresAt) }

@@ -95,6 +95,9 @@ func (s *Store) recordProbe(p *onejob.ProbeRecordParams, now time.Time) onejob.A
 	if a == nil || a.JobID != p.Ref.JobID {
 		return onejob.AttemptFinishResult{Err: onejob.ErrorOfNoAttempt(p.Ref.ID)}
 	}
+	if p.AnnouncesReplay() && s.generation.Unconfirmed() {
+		return onejob.AttemptFinishResult{Err: onejob.ErrorOfRestore()}
+	}
 	verdict, resolves := onejob.JudgeProbe(a, p, now)
 	switch {
 	case resolves:

@@ -27,6 +27,7 @@ var (
 	_ onejob.AuditStore    = (*Store)(nil)
 	_ onejob.IncidentStore = (*Store)(nil)
 	_ onejob.CostStore     = (*Store)(nil)
+	_ onejob.RestoreStore  = (*Store)(nil)
 )
 
 // Options tunes a [Store]. The zero value is ready to use.
@@ -55,6 +56,8 @@ type Store struct {
 	chains    map[string][]onejob.AuditEntry // by owner, oldest first
 	incidents map[string]*onejob.Incident    // by id, of every job
 	happened  int64                          // incidents so far
+
+	generation onejob.Generation
 }
 
 // keyOf names an owner's idempotency key.
@@ -71,6 +74,7 @@ func Open(o Options) *Store {
 		live: map[*row]bool{}, keys: map[string]onejob.APIKey{},
 		outbox: map[string]*delivery{}, disabled: map[string]onejob.DisabledEndpoint{},
 		chains: map[string][]onejob.AuditEntry{}, incidents: map[string]*onejob.Incident{},
+		generation: onejob.Generation{Number: 1},
 	}
 }
 

@@ -13,6 +13,7 @@ const sqlAttemptCancel = `
 UPDATE attempts a SET state = 'cancelled', outcome = 'cancelled', finished_at = onejob_now()
   FROM unnest($1::smallint[], $2::text[]) AS u (part, job_id)
  WHERE a.part = u.part AND a.job_id = u.job_id AND a.state = 'starting'
+   AND ` + sqlUnrestored + `
 RETURNING ` + attemptColumns + withoutResult
 
 // JobCancel implements [onejob.Store].

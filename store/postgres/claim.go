@@ -27,6 +27,9 @@ func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (
 		}
 		return s.claim(ctx, t, due, p, &r)
 	})
+	if refusedByRestore(err) {
+		return onejob.AttemptClaimResult{}, onejob.ErrorOfRestore()
+	}
 	if err == nil || !ofRow(err) {
 		return r, onejob.Unavailable(err)
 	}
@@ -115,6 +118,9 @@ func (s *Store) claimSingly(ctx context.Context, due []onejob.JobRef, p onejob.A
 		err := s.inTx(ctx, sqlBegin, func(t *txn) error { return s.claim(ctx, t, []onejob.JobRef{ref}, p, r) })
 		if err == nil {
 			continue
+		}
+		if refusedByRestore(err) {
+			return onejob.ErrorOfRestore()
 		}
 		if !ofRow(err) {
 			return onejob.Unavailable(err)

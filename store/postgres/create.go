@@ -278,7 +278,7 @@ func (c *creating) insertSuperseding(ctx context.Context, t *txn, row int, old o
 	var swapped int64
 	b.Queue(sqlJobSupersede, int16(old.Part), old.ID, in.ID, int16(in.Part)).Exec(affected(&swapped))
 	if err := t.send(ctx, b); err != nil {
-		return err
+		return c.refuseByRestore(t, []int{row}, err)
 	}
 	if len(*answers) > 0 && swapped == 0 {
 		return spoiled{&onejob.Error{Code: onejob.CodeInvalidJob, JobID: old.ID, Message: "the job was superseded by another"}}

@@ -58,6 +58,9 @@ func rowError(err error) error {
 			Message: "another transaction holds this row; nothing was changed, repeat with the same idempotency key",
 		}
 	}
+	if refusedByRestore(err) {
+		return onejob.ErrorOfRestore()
+	}
 	if pg.Code[:2] == "22" || pg.Code[:2] == "23" {
 		return &onejob.Error{Code: onejob.CodeInvalidArgument, Message: "the store does not take this row", Err: err}
 	}

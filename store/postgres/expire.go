@@ -12,7 +12,7 @@ import (
 const sqlAttemptExpired = `
 SELECT part, job_id, id FROM attempts
  WHERE state IN ('starting', 'running') AND lease_expires_at <= onejob_now()
-   AND outcome IS DISTINCT FROM 'accepted'
+   AND outcome IS DISTINCT FROM 'accepted' AND ` + sqlUnrestored + `
  ORDER BY lease_expires_at, id LIMIT $1`
 
 // AttemptExpired implements [onejob.Store].
@@ -31,7 +31,7 @@ func (s *Store) AttemptExpired(ctx context.Context, limit int) ([]onejob.Attempt
 }
 
 // An attempt that its provider has accepted needs no worker: the end of its lease
-// ends nothing.
+// ends nothing. Nor does any in a restored copy, where a lease says nothing.
 //
 // The mark is committed before the wire, so what is found in starting was never
 // sent, and what was marked is in doubt. A missing row: the attempt was renewed,
@@ -44,13 +44,15 @@ UPDATE attempts a
        own_fault   = a.state = 'starting',
        finished_at = CASE a.state WHEN 'starting' THEN onejob_now() END,
        evidence    = CASE a.state WHEN 'starting' THEN u.not_sent ELSE u.in_doubt END,
+       lease_over_at = onejob_now(), error_code = $7,
+       error       = 'the lease of worker ' || a.worker || CASE a.state WHEN 'starting' THEN ' ended before anything was sent' ELSE ' ended without word' END,
        probe_at    = CASE a.state WHEN 'running' THEN onejob_now() END,
        ask_at      = CASE a.state WHEN 'running' THEN coalesce(a.ask_at, onejob_now() + u.ask_after * interval '1 microsecond') END
   FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[])
        AS u (part, job_id, id, not_sent, in_doubt, ask_after)
  WHERE a.part = u.part AND a.job_id = u.job_id AND a.id = u.id
    AND a.state IN ('starting', 'running') AND a.lease_expires_at <= onejob_now()
-   AND a.outcome IS DISTINCT FROM 'accepted'
+   AND a.outcome IS DISTINCT FROM 'accepted' AND ` + sqlUnrestored + `
 RETURNING ` + attemptColumns + withoutResult
 
 // AttemptExpire implements [onejob.Store].
@@ -116,6 +118,7 @@ func queueExpiry(b *pgx.Batch, l *loaded, attempts []onejob.Attempt, moved *[]on
 		column(attempts, func(a onejob.Attempt) int64 {
 			return l.job(onejob.JobRef{Part: a.Part, ID: a.JobID}).Policy.AskAfter.Microseconds()
 		}),
+		onejob.FailureLeaseOver,
 	).Query(func(rows pgx.Rows) error {
 		return forEach(rows, func(row pgx.Row) error {
 			a, err := scanAttempt(row)

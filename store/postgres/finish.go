@@ -156,7 +156,8 @@ UPDATE attempts a
        usage            = coalesce(u.usage, a.usage),
        probe_at         = CASE WHEN u.opens AND (u.target_state IS NULL OR a.state <> u.target_state) THEN onejob_now() ELSE a.probe_at END,
        ask_at           = CASE WHEN u.opens THEN coalesce(a.ask_at, onejob_now() + u.ask_after * interval '1 microsecond') ELSE a.ask_at END,
-       accepted_at      = CASE WHEN u.outcome = 'accepted' THEN coalesce(a.accepted_at, onejob_now()) ELSE a.accepted_at END
+       accepted_at      = CASE WHEN u.outcome = 'accepted' THEN coalesce(a.accepted_at, onejob_now()) ELSE a.accepted_at END,
+       lease_over_at    = CASE WHEN u.by_ruling OR u.by_probe THEN a.lease_over_at END -- else its worker spoke after all
   FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
               $10::text[], $11::boolean[], $12::text[], $13::text[], $14::text[], $15::timestamptz[], $16::text[],
               $17::bytea[], $18::text[], $19::boolean[], $20::text[], $21::bigint[], $22::text[], $23::text[], $24::boolean[],

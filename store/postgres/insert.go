@@ -77,9 +77,21 @@ func (c *creating) insert(ctx context.Context, t *txn, rows []int) error {
 	b := t.batch()
 	answers := c.queueInsert(b, rows)
 	if err := t.commit(ctx, b); err != nil {
-		return err
+		return c.refuseByRestore(t, rows, err)
 	}
 	c.settleInserted(*answers)
+	return nil
+}
+
+// refuseByRestore leaves intents pending that a restored store did not take: a job
+// that exists under their key still answers. A caller's own transaction is over.
+func (c *creating) refuseByRestore(t *txn, rows []int, err error) error {
+	if t.joined() || !refusedByRestore(err) {
+		return err
+	}
+	for _, row := range rows {
+		c.intents[row].refuse = onejob.ErrorOfRestore()
+	}
 	return nil
 }
 

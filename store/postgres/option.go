@@ -34,6 +34,13 @@ type Options struct {
 	// Empty means [Local].
 	Durability Durability
 
+	// Seen is the highest number of the store's generation known from outside the
+	// database. A database behind it, or behind what this process has seen since, was
+	// restored from a backup: the first connection to it says so.
+	//
+	// Zero: none is known.
+	Seen int64
+
 	// Logger hears of rows that the database would not take. Nil discards.
 	Logger *slog.Logger
 }
@@ -44,6 +51,9 @@ func (o Options) withDefaults() (Options, error) {
 	var errs []error
 	if o.MaxConns < 0 {
 		errs = append(errs, errors.New("MaxConns is negative"))
+	}
+	if o.Seen < 0 {
+		errs = append(errs, errors.New("Seen is negative"))
 	}
 	switch o.Durability {
 	case "", Local, Replicated:

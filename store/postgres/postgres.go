@@ -37,6 +37,7 @@ var (
 	_ onejob.AuditStore    = (*Store)(nil)
 	_ onejob.IncidentStore = (*Store)(nil)
 	_ onejob.CostStore     = (*Store)(nil)
+	_ onejob.RestoreStore  = (*Store)(nil)
 )
 
 // Store keeps jobs in one schema of a PostgreSQL database. It is safe for
@@ -45,6 +46,7 @@ type Store struct {
 	pool  *pgxpool.Pool
 	log   *slog.Logger
 	clock *clock
+	seen  *seen
 
 	hasty    bool          // nothing waits for others' open transactions
 	patience chan struct{} // bounds those who wait
@@ -65,11 +67,13 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 			return nil, err
 		}
 	}
-	pool, err := connect(ctx, url, o)
+	known := &seen{}
+	known.raise(o.Seen)
+	pool, err := connect(ctx, url, o, known)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{pool: pool, log: o.Logger, clock: &clock{}, patience: make(chan struct{}, max(o.MaxConns/4, 1))}
+	s := &Store{pool: pool, log: o.Logger, clock: &clock{}, seen: known, patience: make(chan struct{}, max(o.MaxConns/4, 1))}
 	if err := s.admit(ctx, o); err != nil {
 		pool.Close()
 		return nil, err
@@ -77,7 +81,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	return s, nil
 }
 
-func connect(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) {
+func connect(ctx context.Context, url string, o Options, known *seen) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, &onejob.Error{Code: onejob.CodeInvalidArgument, Message: "the URL of the database is not valid", Err: err}
@@ -87,8 +91,10 @@ func connect(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) 
 		config.ConnConfig.RuntimeParams["application_name"] = "onejob"
 	}
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, sqlSession)
-		return err
+		if _, err := conn.Exec(ctx, sqlSession); err != nil {
+			return err
+		}
+		return known.arrive(ctx, conn)
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {

@@ -20,7 +20,7 @@ const (
     s.part, s.job_id, j.owner, j.key_hash, j.key_prefix, j.fingerprint, j.fingerprint_version,
     j.kind, j.target, j.policy, j.metadata, s.priority, j.supersedes, j.trace, j.webhooks, j.created_at, j.deadline, j.purged_at,
     s.state, s.version, s.revision, s.attempts_made, s.run_after, s.next_target, s.completed_by, s.blocked,
-    s.error_code, s.error, s.cancel_requested_at, s.superseded_by, s.finished_at, s.unblocked_at, `
+    s.error_code, s.error, s.cancel_requested_at, s.superseded_by, s.finished_at, s.unblocked_at, s.held_at, `
 	withInput    = `j.input`
 	withoutInput = `NULL::bytea`
 )
@@ -33,20 +33,21 @@ func scanJob(row pgx.Row) (*onejob.Job, error) {
 		part                                       int16
 		policy, webhooks                           string
 		createdAt, runAfter                        time.Time
-		deadline, purged, cancelled, finished, un  pgtype.Timestamptz
+		deadline, purged, cancelled, finished      pgtype.Timestamptz
+		unblocked, held                            pgtype.Timestamptz
 		completedBy, blocked, code, text, replaced pgtype.Text
 	)
 	err := row.Scan(&part, &j.ID, &j.Owner, &j.KeyHash, &j.KeyPrefix, &j.Fingerprint, &j.FingerprintVersion,
 		&j.Kind, &j.Target, &policy, &j.Metadata, &j.Priority, &j.Supersedes, &j.Trace, &webhooks, &createdAt, &deadline, &purged,
 		&j.State, &j.Version, &j.Revision, &j.AttemptsMade, &runAfter, &j.NextTarget, &completedBy, &blocked,
-		&code, &text, &cancelled, &replaced, &finished, &un, &j.Input)
+		&code, &text, &cancelled, &replaced, &finished, &unblocked, &held, &j.Input)
 	if err != nil {
 		return nil, err
 	}
 	j.Part = uint8(part)
 	j.CreatedAt, j.RunAfter = createdAt.UTC(), runAfter.UTC()
 	j.Deadline, j.PurgedAt, j.CancelRequestedAt = timeOf(deadline), timeOf(purged), timeOf(cancelled)
-	j.FinishedAt, j.UnblockedAt = timeOf(finished), timeOf(un)
+	j.FinishedAt, j.UnblockedAt, j.HeldAt = timeOf(finished), timeOf(unblocked), timeOf(held)
 	j.CompletedBy, j.SupersededBy = completedBy.String, replaced.String
 	j.Error = failureOf(code, text)
 	if err := json.Unmarshal([]byte(policy), &j.Policy); err != nil {
@@ -76,7 +77,7 @@ const (
     a.lease_expires_at, a.send_by, a.quarantine_until, a.job_version, a.provider_key, a.provider_id,
     a.request_key_hash, a.request_fingerprint, a.certificate_id, a.waiver_id, a.phase, a.outcome, a.next, a.own_fault,
     a.evidence, a.error_code, a.error, a.retry_at, a.ruling, a.discarded, a.cost_micros, a.currency, a.usage,
-    a.started_at, a.marked_at, a.finished_at, `
+    a.started_at, a.marked_at, a.finished_at, a.lease_over_at, `
 	withResult    = `a.result, a.result_type, a.result_lost`
 	withoutResult = `NULL::bytea, NULL::text, false`
 )
@@ -88,7 +89,7 @@ func scanAttempt(row pgx.Row) (onejob.Attempt, error) {
 		a                                                    onejob.Attempt
 		part                                                 int16
 		lease, started                                       time.Time
-		sendBy, quarantine, retry, marked, finished          pgtype.Timestamptz
+		sendBy, quarantine, retry, marked, finished, over    pgtype.Timestamptz
 		providerID, certificate, waiver, outcome, next, code pgtype.Text
 		text, ruling, discarded, usage, resultType           pgtype.Text
 		evidence                                             string
@@ -99,14 +100,14 @@ func scanAttempt(row pgx.Row) (onejob.Attempt, error) {
 		&lease, &sendBy, &quarantine, &a.JobVersion, &a.ProviderKey, &providerID,
 		&a.RequestKeyHash, &a.RequestFingerprint, &certificate, &waiver, &a.Phase, &outcome, &next, &a.OwnFault,
 		&evidence, &code, &text, &retry, &ruling, &discarded, &a.CostMicros, &a.Currency, &usage,
-		&started, &marked, &finished, &result, &resultType, &lost)
+		&started, &marked, &finished, &over, &result, &resultType, &lost)
 	if err != nil {
 		return a, err
 	}
 	a.Part = uint8(part)
 	a.LeaseExpiresAt, a.StartedAt = lease.UTC(), started.UTC()
 	a.SendBy, a.QuarantineUntil, a.RetryAt = timeOf(sendBy), timeOf(quarantine), timeOf(retry)
-	a.MarkedAt, a.FinishedAt = timeOf(marked), timeOf(finished)
+	a.MarkedAt, a.FinishedAt, a.LeaseOverAt = timeOf(marked), timeOf(finished), timeOf(over)
 	a.ProviderID, a.CertificateID, a.WaiverID = providerID.String, certificate.String, waiver.String
 	a.Outcome, a.Next = onejob.Outcome(outcome.String), onejob.Next(next.String)
 	a.Error = failureOf(code, text)

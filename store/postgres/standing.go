@@ -44,11 +44,12 @@ WITH stood AS (
            run_after = u.run_after, due = u.run_after <= onejob_now(), next_target = u.next_target,
            blocked = u.blocked, blocked_reason = u.blocked_reason,
            error_code = u.error_code, error = u.error,
-           cancel_requested_at = u.cancel_requested_at, finished_at = u.finished_at, unblocked_at = u.unblocked_at
+           cancel_requested_at = u.cancel_requested_at, finished_at = u.finished_at, unblocked_at = u.unblocked_at,
+           held_at = u.held_at
       FROM unnest($1::smallint[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::timestamptz[], $7::text[], $8::text[],
-                  $9::text[], $10::text[], $11::text[], $12::timestamptz[], $13::timestamptz[], $14::timestamptz[])
+                  $9::text[], $10::text[], $11::text[], $12::timestamptz[], $13::timestamptz[], $14::timestamptz[], $15::timestamptz[])
            AS u (part, job_id, state, version, revision, run_after, next_target, blocked,
-                 blocked_reason, error_code, error, cancel_requested_at, finished_at, unblocked_at)
+                 blocked_reason, error_code, error, cancel_requested_at, finished_at, unblocked_at, held_at)
      WHERE s.part = u.part AND s.job_id = u.job_id AND s.revision = u.revision - 1
        AND s.state IN ('queued', 'running', 'blocked')
     RETURNING 1
@@ -79,6 +80,7 @@ func stand(b *pgx.Batch, jobs []*onejob.Job) {
 		at(func(j *onejob.Job) time.Time { return j.CancelRequestedAt }),
 		at(func(j *onejob.Job) time.Time { return j.FinishedAt }),
 		at(func(j *onejob.Job) time.Time { return j.UnblockedAt }),
+		at(func(j *onejob.Job) time.Time { return j.HeldAt }),
 	)
 }
 
@@ -106,9 +108,15 @@ UPDATE job_states s SET revision = s.revision + 1
 // is still open is brought to where they put it, what happened is written down,
 // and all of it is committed. b may hold more to write before that.
 func (t *txn) conclude(ctx context.Context, b *pgx.Batch, l *loaded, moved []onejob.Attempt, events []onejob.JobEvent) error {
+	return t.concludeJobs(ctx, b, l, jobsOf(moved), events)
+}
+
+// concludeJobs is conclude for jobs that changed, whether or not attempts of theirs
+// moved.
+func (t *txn) concludeJobs(ctx context.Context, b *pgx.Batch, l *loaded, changed []onejob.JobRef, events []onejob.JobEvent) error {
 	var open []*onejob.Job
 	var closed []onejob.JobRef
-	for _, ref := range jobsOf(moved) {
+	for _, ref := range changed {
 		job := l.job(ref)
 		switch {
 		case l.won[ref]: // winning the slot has written it

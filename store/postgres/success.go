@@ -26,7 +26,7 @@ WITH fit AS MATERIALIZED (
 ), swapped AS (
     UPDATE attempts a
        SET state = 'succeeded', outcome = 'succeeded', finished_at = onejob_now(),
-           next = NULL, own_fault = false, error_code = NULL, error = NULL, retry_at = NULL,
+           next = NULL, own_fault = false, error_code = NULL, error = NULL, retry_at = NULL, lease_over_at = NULL,
            phase = coalesce(f.phase, a.phase), evidence = f.evidence,
            result = f.result, result_type = f.result_type, result_lost = false,
            provider_id = coalesce(f.provider_id, a.provider_id),

@@ -20,6 +20,9 @@ func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (
 		result.LastOwner = last
 		for _, ref := range due {
 			refused, err := x.row(func() error { return x.claim(ref, &p, &result) })
+			if onejob.CodeOf(refused) == onejob.CodeRestoreUnconfirmed {
+				return refused
+			}
 			if err == nil && refused != nil {
 				s.log.Error("claim a job; it is set aside for a while", "job_id", ref.ID, "error", refused)
 				err = x.setAside(ref)

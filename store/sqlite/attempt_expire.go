@@ -7,7 +7,7 @@ import (
 )
 
 // needsWorker is the condition that the end of its lease ends an attempt. One that
-// its provider has accepted needs no worker.
+// its provider has accepted needs no worker. In a restored copy a lease says nothing.
 const needsWorker = `outcome IS NOT 'accepted'`
 
 // AttemptExpired lists attempts whose lease has ended, longest first. While the
@@ -19,7 +19,7 @@ func (s *Store) AttemptExpired(ctx context.Context, limit int) (refs []onejob.At
 	err = s.read(ctx, func(x *tx) error {
 		return x.query(`
 			SELECT part, job_id, id FROM attempts
-			WHERE state IN ('starting', 'running') AND lease_expires_at <= ? AND `+needsWorker+`
+			WHERE state IN ('starting', 'running') AND lease_expires_at <= ? AND `+needsWorker+` AND `+unrestored+`
 			ORDER BY lease_expires_at LIMIT ?`, func(r *row) error {
 			refs = append(refs, onejob.AttemptRef{Part: uint8(r.Int64()), JobID: r.String(), ID: r.String()})
 			return nil
@@ -55,6 +55,9 @@ func (s *Store) AttemptExpire(ctx context.Context, refs []onejob.AttemptRef) (ex
 	return expired, nil
 }
 
+// howLost is what the end of its lease means for an attempt, in words.
+const howLost = `CASE state WHEN 'starting' THEN ' ended before anything was sent' ELSE ' ended without word' END`
+
 // expire says what a lost worker proves. The mark is committed before the wire:
 // what was never marked was never sent, and what was marked is in doubt.
 // Zero rows: somebody finished or renewed it.
@@ -67,10 +70,10 @@ func (x *tx) expire(ref onejob.AttemptRef) (over bool, err error) {
 			own_fault   = CASE state WHEN 'starting' THEN 1              ELSE own_fault END,
 			finished_at = CASE state WHEN 'starting' THEN ?                             END,
 			unknown_at  = CASE state WHEN 'running'  THEN ?              ELSE unknown_at END,
-			evidence    = json_set(CASE WHEN json_valid(evidence) THEN evidence ELSE '{}' END, '$.error', 'the lease of worker ' || worker ||
-				CASE state WHEN 'starting' THEN ' ended before anything was sent' ELSE ' ended without word' END)
-		WHERE part = ? AND id = ? AND job_id = ? AND lease_expires_at <= ? AND `+needsWorker+` AND `+sources(onejob.EventLeaseOver),
-		x.now, x.now, int(ref.Part), ref.ID, ref.JobID, x.now)
+			lease_over_at = ?, error_code = ?, error = 'the lease of worker ' || worker || `+howLost+`,
+			evidence    = json_set(CASE WHEN json_valid(evidence) THEN evidence ELSE '{}' END, '$.error', 'the lease of worker ' || worker || `+howLost+`)
+		WHERE part = ? AND id = ? AND job_id = ? AND lease_expires_at <= ? AND `+needsWorker+` AND `+sources(onejob.EventLeaseOver)+` AND `+unrestored,
+		x.now, x.now, x.now, onejob.FailureLeaseOver, int(ref.Part), ref.ID, ref.JobID, x.now)
 	if err != nil || n == 0 {
 		return false, err
 	}

@@ -67,7 +67,7 @@ func (x *tx) settle(p *onejob.AttemptFinishParams, event onejob.Event, state one
 			next = ?, own_fault = ?, provider_id = coalesce(?, provider_id), retry_at = coalesce(?, retry_at),
 			result = ?, result_type = ?, result_lost = ?,
 			cost_micros = CASE ? WHEN '' THEN cost_micros ELSE ? END, currency = CASE ? WHEN '' THEN currency ELSE ? END,
-			usage = coalesce(?, usage), finished_at = ?, unknown_at = coalesce(?, unknown_at)
+			usage = coalesce(?, usage), finished_at = ?, unknown_at = coalesce(?, unknown_at), lease_over_at = NULL
 		WHERE part = ? AND id = ? AND job_id = ? AND claim_token = ? AND `+sources(event),
 		string(state), string(outcome), orNull(p.Phase), encode(p.Evidence), code, message,
 		orNull(p.Next), p.OwnFault, orNull(p.ProviderID), retryAt,
@@ -89,7 +89,7 @@ func resultOf(r *onejob.Result, state onejob.AttemptState) (body, contentType an
 // see keeps what more is known of an attempt that stays where it is.
 func (x *tx) see(p *onejob.AttemptFinishParams, where string) (seen bool, err error) {
 	n, err := x.exec(`
-		UPDATE attempts SET phase = coalesce(?, phase), evidence = ?, provider_id = coalesce(?, provider_id)
+		UPDATE attempts SET phase = coalesce(?, phase), evidence = ?, provider_id = coalesce(?, provider_id), lease_over_at = NULL
 		WHERE part = ? AND id = ? AND job_id = ? AND claim_token = ? AND `+where,
 		orNull(p.Phase), encode(p.Evidence), orNull(p.ProviderID),
 		int(p.Ref.Part), p.Ref.ID, p.Ref.JobID, p.ClaimToken)

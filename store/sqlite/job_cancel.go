@@ -33,7 +33,7 @@ func (x *tx) cancel(p *onejob.JobCancelParams) (onejob.JobResult, error) {
 	// Nothing of these has left; their marks now fail.
 	_, err = x.exec(`
 		UPDATE attempts SET state = 'cancelled', outcome = 'cancelled', finished_at = ?
-		WHERE part = ? AND job_id = ? AND state = 'starting'`, x.now, int(j.Part), j.ID)
+		WHERE part = ? AND job_id = ? AND state = 'starting' AND `+unrestored, x.now, int(j.Part), j.ID)
 	if err != nil {
 		return onejob.JobResult{}, err
 	}

@@ -20,7 +20,13 @@ func (x *tx) create(p *onejob.JobCreateParams) (onejob.JobCreateResult, error) {
 	inserted := false
 	if p.Refuse == nil {
 		var err error
-		if inserted, err = x.insertJob(job, p.Token); err != nil {
+		inserted, err = x.insertJob(job, p.Token)
+		if refusedByRestore(err) { // ahead of the key: one that is taken still answers
+			refused := *p
+			refused.Refuse = onejob.ErrorOfRestore()
+			return x.repeat(&refused)
+		}
+		if err != nil {
 			return onejob.JobCreateResult{}, err
 		}
 	}

@@ -16,7 +16,7 @@ const jobColumns = `
 	j.part, j.id, j.owner, j.key_hash, j.key_prefix, j.fingerprint, j.fingerprint_version, j.create_token,
 	j.kind, j.target, j.policy, j.metadata, j.priority, j.supersedes, j.trace, j.webhooks, j.created_at, j.deadline, j.purged_at,
 	s.state, s.version, s.revision, s.attempts_made, s.run_after, s.next_target, s.completed_by,
-	s.blocked, s.error_code, s.error, s.cancel_requested_at, s.superseded_by, s.finished_at, s.unblocked_at`
+	s.blocked, s.error_code, s.error, s.cancel_requested_at, s.superseded_by, s.finished_at, s.unblocked_at, s.held_at`
 
 const jobTables = `
 	FROM jobs j LEFT JOIN job_states s ON s.part = j.part AND s.job_id = j.id`
@@ -44,7 +44,7 @@ func scanJob(r *row, j *storedJob) error {
 	j.AttemptsMade, j.RunAfter, j.NextTarget, j.CompletedBy = r.Int(), r.Time(), r.String(), r.String()
 	blocked, isBlocked := r.Text()
 	j.Error = scanFailure(r)
-	j.CancelRequestedAt, j.SupersededBy, j.FinishedAt, j.UnblockedAt = r.Time(), r.String(), r.Time(), r.Time()
+	j.CancelRequestedAt, j.SupersededBy, j.FinishedAt, j.UnblockedAt, j.HeldAt = r.Time(), r.String(), r.Time(), r.Time(), r.Time()
 
 	if policy != "" {
 		if err := decode(policy, &j.Policy); err != nil {

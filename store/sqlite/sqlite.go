@@ -112,6 +112,7 @@ var (
 	_ onejob.AuditStore    = (*Store)(nil)
 	_ onejob.IncidentStore = (*Store)(nil)
 	_ onejob.CostStore     = (*Store)(nil)
+	_ onejob.RestoreStore  = (*Store)(nil)
 )
 
 // Open opens the database at path, a file name, and creates it when there is

@@ -231,5 +231,8 @@ func asRowError(err error) error {
 	if err == nil || errors.As(err, &e) {
 		return err
 	}
+	if refusedByRestore(err) {
+		return onejob.ErrorOfRestore()
+	}
 	return &onejob.Error{Code: onejob.CodeInvalidArgument, Message: "the database refuses this row", Err: err}
 }

@@ -69,7 +69,7 @@ func promises() []promise {
 	var all []promise
 	for _, subject := range [][]promise{
 		creating(), conflicting(), superseding(), reading(), claiming(), takingTurns(), starting(), holding(), finishing(), arrivingLate(),
-		resolving(), cancelling(), purging(), isolating(), probing(), telling(), sending(), working(), keeping(),
+		resolving(), cancelling(), parking(), restoring(), purging(), isolating(), probing(), telling(), sending(), working(), keeping(),
 		auditing(), happening(), summing(), racingForReal(), constraining(), outboxConstraining(),
 	} {
 		all = append(all, subject...)

@@ -69,6 +69,7 @@ CREATE TABLE job_states (
     superseded_by       text,
     finished_at         timestamptz,
     unblocked_at        timestamptz,
+    held_at             timestamptz,          -- since the store was restored
     replays             integer     NOT NULL DEFAULT 0,
     purged              boolean     NOT NULL DEFAULT false, -- as jobs.purged_at, for the index
     hooked              boolean     NOT NULL DEFAULT false, -- jobs.webhooks is not empty
@@ -95,6 +96,7 @@ CREATE TABLE attempts (
     claim_token         text        NOT NULL CHECK (claim_token <> ''),
     worker              text        NOT NULL,
     lease_expires_at    timestamptz NOT NULL,
+    lease_over_at       timestamptz,          -- it ended without word
     send_by             timestamptz,
     quarantine_until    timestamptz,
     job_version         bigint      NOT NULL,
@@ -165,6 +167,8 @@ CREATE INDEX job_states_due ON job_states (next_target, owner, priority DESC, ru
 CREATE INDEX job_states_later ON job_states (next_target, run_after) WHERE state = 'queued' AND NOT due;
 CREATE INDEX job_states_deadline ON job_states (deadline, part, job_id) WHERE state = 'queued' AND deadline IS NOT NULL;
 CREATE INDEX job_states_blocked ON job_states (part, job_id) WHERE state = 'blocked';
+-- What a restore has still to hold.
+CREATE INDEX job_states_held ON job_states (held_at) WHERE state = 'blocked';
 -- Those that something other than news of an attempt, or a person, can free.
 CREATE INDEX job_states_to_free ON job_states (run_after, part, job_id)
     WHERE state = 'blocked' AND blocked_reason NOT IN ('attempt_unknown', 'parked', 'needs_operator');
@@ -291,6 +295,33 @@ CREATE TABLE audit_heads (
     hash  bytea       NOT NULL DEFAULT '',
     PRIMARY KEY (part, owner)
 );
+
+-- Whether the store went back in time: its number only grows while it lives on, and
+-- the highest one seen is kept outside. With restored_at it waits for a person.
+CREATE TABLE store_generation (
+    id           smallint    PRIMARY KEY CHECK (id = 1),
+    number       bigint      NOT NULL,
+    restored_at  timestamptz,
+    confirmed_at timestamptz,
+    confirmed_by text
+) WITH (fillfactor = 50);
+INSERT INTO store_generation (id, number) VALUES (1, 1);
+
+-- A store that was restored from a backup takes no work until a person confirms it:
+-- what is new there may have been done before.
+CREATE FUNCTION onejob_unrestored() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT FROM store_generation WHERE restored_at IS NOT NULL) THEN
+        RAISE EXCEPTION 'restore unconfirmed' USING ERRCODE = 'OJ001';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER jobs_unrestored BEFORE INSERT ON jobs FOR EACH STATEMENT EXECUTE FUNCTION onejob_unrestored();
+CREATE TRIGGER attempts_unrestored BEFORE INSERT ON attempts FOR EACH STATEMENT EXECUTE FUNCTION onejob_unrestored();
+CREATE TRIGGER attempts_unrestored_mark BEFORE UPDATE ON attempts FOR EACH ROW
+    WHEN (OLD.state = 'starting' AND NEW.state = 'running') EXECUTE FUNCTION onejob_unrestored();
+CREATE TRIGGER probes_unrestored BEFORE INSERT ON probes FOR EACH ROW
+    WHEN (NEW.method = 'replay' AND NEW.outcome IS NULL) EXECUTE FUNCTION onejob_unrestored();
 
 -- What was asked for never changes. The one change permitted is emptying: the
 -- payload while saying when, and later all but the key and what it is bound to.

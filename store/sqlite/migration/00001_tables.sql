@@ -63,6 +63,7 @@ CREATE TABLE job_states (
     superseded_by       TEXT,
     finished_at         INTEGER,
     unblocked_at        INTEGER,
+    held_at             INTEGER,          -- since the store was restored
     replays             INTEGER NOT NULL DEFAULT 0,
     purged              INTEGER NOT NULL DEFAULT 0 CHECK (purged IN (0, 1)), -- keeps tombstones out of the purge's index
     hooked              INTEGER NOT NULL DEFAULT 0 CHECK (hooked IN (0, 1)), -- jobs.webhooks is not empty
@@ -88,6 +89,7 @@ CREATE TABLE attempts (
     claim_token         TEXT    NOT NULL CHECK (claim_token <> ''),
     worker              TEXT    NOT NULL,
     lease_expires_at    INTEGER NOT NULL,
+    lease_over_at       INTEGER,          -- it ended without word
     send_by             INTEGER,
     quarantine_until    INTEGER,
     job_version         INTEGER NOT NULL,
@@ -156,6 +158,8 @@ CREATE INDEX job_states_later ON job_states (next_target, run_after) WHERE state
 -- A deadline ends a queued job also when nobody serves its target.
 CREATE INDEX job_states_deadline ON job_states (deadline) WHERE state = 'queued' AND deadline IS NOT NULL;
 CREATE INDEX job_states_blocked ON job_states (blocked_reason) WHERE state = 'blocked';
+-- What a restore has still to hold.
+CREATE INDEX job_states_held ON job_states (held_at) WHERE state = 'blocked';
 CREATE INDEX job_states_old ON job_states (finished_at) WHERE finished_at IS NOT NULL AND purged = 0;
 CREATE INDEX jobs_by_owner ON jobs (owner, created_at DESC, id DESC);
 CREATE INDEX jobs_by_time ON jobs (created_at DESC, id DESC);
@@ -283,3 +287,14 @@ CREATE TABLE clock (
     high_water INTEGER NOT NULL
 ) STRICT;
 INSERT INTO clock (id, high_water) VALUES (1, 0);
+
+-- Whether the store went back in time: its number only grows while it lives on, and
+-- the highest one seen is kept outside. With restored_at it waits for a person.
+CREATE TABLE store_generation (
+    id           INTEGER PRIMARY KEY CHECK (id = 1),
+    number       INTEGER NOT NULL,
+    restored_at  INTEGER,
+    confirmed_at INTEGER,
+    confirmed_by TEXT
+) STRICT;
+INSERT INTO store_generation (id, number) VALUES (1, 1);

@@ -177,3 +177,39 @@ BEGIN
     SELECT RAISE(ABORT, 'the audit is append-only');
 END;
 -- +goose StatementEnd
+
+-- A store that was restored from a backup takes no work until a person confirms it:
+-- what is new there may have been done before.
+-- +goose StatementBegin
+CREATE TRIGGER jobs_unrestored BEFORE INSERT ON jobs
+WHEN EXISTS (SELECT 1 FROM store_generation WHERE restored_at IS NOT NULL)
+BEGIN
+    SELECT RAISE(ABORT, 'restore unconfirmed');
+END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER attempts_unrestored BEFORE INSERT ON attempts
+WHEN EXISTS (SELECT 1 FROM store_generation WHERE restored_at IS NOT NULL)
+BEGIN
+    SELECT RAISE(ABORT, 'restore unconfirmed');
+END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER attempts_unrestored_mark BEFORE UPDATE OF state ON attempts
+WHEN OLD.state = 'starting' AND NEW.state = 'running'
+     AND EXISTS (SELECT 1 FROM store_generation WHERE restored_at IS NOT NULL)
+BEGIN
+    SELECT RAISE(ABORT, 'restore unconfirmed');
+END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER probes_unrestored BEFORE INSERT ON probes
+WHEN NEW.method = 'replay' AND NEW.outcome IS NULL
+     AND EXISTS (SELECT 1 FROM store_generation WHERE restored_at IS NOT NULL)
+BEGIN
+    SELECT RAISE(ABORT, 'restore unconfirmed');
+END;
+-- +goose StatementEnd
