@@ -102,10 +102,12 @@ func TestEntriesTakenOutPutInOrMovedAreFound(t *testing.T) {
 	t.Parallel()
 
 	chain := chainOf("alice", 5)
+	grafted := onejob.NextAudit(onejob.AuditHead{Seq: 2, Hash: bytes.Repeat([]byte{1}, 32)}, chain[2]) // it holds, on another chain
 	for name, c := range map[string]struct {
 		entries []onejob.AuditEntry
 		at      int64
 	}{
+		"one grafted on":           {[]onejob.AuditEntry{chain[0], chain[1], grafted}, 3},
 		"the first taken out":      {chain[1:], 1},
 		"one taken out":            {slices.Concat(chain[:2], chain[3:]), 3},
 		"two exchanged":            {[]onejob.AuditEntry{chain[0], chain[2], chain[1], chain[3]}, 2},

@@ -61,7 +61,7 @@ func (w whole) JobEvents(ctx context.Context, ref onejob.JobRef) ([]onejob.JobEv
 }
 
 func (w whole) KeyCreate(ctx context.Context, k onejob.APIKey) error {
-	return w.memory.KeyCreate(ctx, k)
+	return w.memory.KeyCreate(ctx, onejob.KeyCreateParams{Key: k})
 }
 
 func (w whole) KeyList(ctx context.Context) ([]onejob.APIKey, error) { return w.memory.KeyList(ctx) }

@@ -52,7 +52,7 @@ func (f *fixture) listIncidents(p onejob.IncidentListParams) []onejob.Incident {
 	for more := true; more; {
 		page, err := f.incidents().IncidentList(f.Context(), p)
 		f.noError(err)
-		if len(page.Incidents) > p.Limit || page.More && len(page.Incidents) == 0 {
+		if len(page.Incidents) > p.Limit || page.More && len(page.Incidents) == 0 || len(all) > 1000 {
 			f.Fatalf("a page of %d holds %d incidents, more %v", p.Limit, len(page.Incidents), page.More)
 		}
 		all = append(all, page.Incidents...)
