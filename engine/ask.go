@@ -99,8 +99,6 @@ func (q *question) absent(p onejob.ProbeRecordParams) onejob.ProbeRecordParams {
 		p.Detail = "the provider does not know the attempt, which proves nothing at this target"
 	case q.knownBefore():
 		p.Detail = "the provider does not know the attempt and said otherwise before: it changed its mind, which proves nothing"
-	case q.replayed():
-		p.Detail = "the provider does not know the attempt, but a replay of it was sent and may still arrive"
 	default:
 		p.Outcome, p.Absence, p.Next = onejob.OutcomeNotExecuted, true, onejob.NextAgain
 		p.Detail = "the provider, whose word is authoritative, does not know the attempt"
