@@ -248,6 +248,31 @@ func TestAReplayUnderTheSameKeySettlesTheSameAttempt(t *testing.T) {
 	})
 }
 
+// A person who rules right after a replay rules about bytes that may still arrive.
+func TestAPersonsRulingRightAfterAReplayIsQuarantined(t *testing.T) {
+	in(t, setting{
+		policy: stalls, targets: one[behaviour](silent), reconcile: one(onejob.Reconcile{ReplaySafe: true, ReplayFor: 4 * time.Minute}), engine: patient,
+	}, func(w *world) {
+		id := w.submit("1").ID
+		w.until(id, onejob.JobBlocked)
+		time.Sleep(2 * time.Minute) // the first request's quarantine was over a minute ago
+		ruling := onejob.AttemptResolveParams{
+			ID: w.get(id).Attempts[0].ID, Actor: "olga", Outcome: onejob.OutcomeNotExecuted, Evidence: "nothing on the statement",
+		}
+		if n := w.calls.count(); n < 2 {
+			t.Fatalf("%d calls; want a replay", n)
+		}
+		_, _, err := w.client.Resolve(t.Context(), ruling)
+		if onejob.CodeOf(err) != onejob.CodeQuarantined {
+			t.Errorf("the ruling is answered %v; want %s", err, onejob.CodeQuarantined)
+		}
+		time.Sleep(10 * time.Minute)
+		if _, _, err := w.client.Resolve(t.Context(), ruling); err != nil {
+			t.Errorf("ten minutes later the ruling is answered %v", err)
+		}
+	})
+}
+
 func TestAReplayThatWasNotExecutedSaysNothingAboutTheOriginal(t *testing.T) {
 	for name, end := range map[string]behaviour{
 		"Refused": fails(onejob.ErrRefused, onejob.NextElsewhere), "NotSent": fails(onejob.ErrNotSent, onejob.NextAgain), "Silent": silent,

@@ -68,6 +68,16 @@ var mutations = []mutation{
 		tests: []string{"."},
 	},
 	{
+		name:  "a replay without quarantine, SQLite",
+		edits: []edit{{"store/sqlite/probe_record.go", "SET send_by = ?, quarantine_until = ?\n", "SET send_by = ?, quarantine_until = coalesce(quarantine_until, ?)\n"}},
+		tests: []string{"-run", "TestStore/ProbeRecord", "./store/sqlite"},
+	},
+	{
+		name:  "a replay without quarantine, PostgreSQL",
+		edits: []edit{{"store/postgres/proberecord.go", "               + greatest(interval '0', onejob_now() + u.send_within * interval '1 microsecond' - a.send_by)\n", ""}},
+		tests: []string{"-run", "TestStore/ProbeRecord", "./store/postgres"},
+	},
+	{
 		name:  "request replayed by the transport",
 		edits: []edit{{"provider/wire/exchange.go", "hr.Body = io.NopCloser(bytes.NewReader(m.Body))", "hr.Body = io.NopCloser(bytes.NewReader(m.Body))\n\t\thr.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(m.Body)), nil }"}},
 		tests: []string{"./provider/wire"},
