@@ -1,11 +1,13 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/onejob-dev/onejob"
 	httpcall "github.com/onejob-dev/onejob/provider/http"
+	"github.com/onejob-dev/onejob/provider/openai"
 )
 
 // Accepted recognises that the provider took the work and answers later.
@@ -66,7 +68,10 @@ func (t *HTTPTarget) asynchronous(o *httpcall.Options) {
 
 // reconcile says how attempts at the target can be found out about.
 func (t *Target) reconcile() onejob.Reconcile {
-	if t.HTTP == nil {
+	switch {
+	case t.OpenAI != nil:
+		return t.OpenAI.reconcile()
+	case t.HTTP == nil:
 		return onejob.Reconcile{}
 	}
 	r := onejob.Reconcile{Callback: t.HTTP.Callback != nil}
@@ -83,6 +88,26 @@ func (t *Target) reconcile() onejob.Reconcile {
 	return r
 }
 
+// keepsResponses reports whether what the target makes can be looked up.
+func (t *OpenAITarget) keepsResponses() bool {
+	return t.API == string(openai.APIResponses) || t.API == "" && t.Background
+}
+
+func (t *OpenAITarget) reconcile() onejob.Reconcile {
+	r := onejob.Reconcile{Lookup: t.keepsResponses()}
+	if l := t.Lookup; l != nil {
+		r.Authoritative, r.Every = l.Authoritative, time.Duration(l.Every)
+	}
+	return r
+}
+
+func (t *OpenAITarget) check(d *decoder, path string) {
+	checkURL(d, path+".base_url", t.BaseURL)
+	if t.Lookup != nil && !t.keepsResponses() {
+		d.fault(path+".lookup", "chat completions cannot be looked up: set api: responses, or take it out")
+	}
+}
+
 // checkAsynchronous finds what does not make sense together.
 func (t *HTTPTarget) checkAsynchronous(d *decoder, path, publicURL string) {
 	usesURL := usesCallback.MatchString(t.Request.Body)
@@ -95,6 +120,11 @@ func (t *HTTPTarget) checkAsynchronous(d *decoder, path, publicURL string) {
 		d.fault(path+".callback", "the request's body does not tell the provider where to report: put {{ callback_url }} in it")
 	case usesURL && t.Replay != nil && t.Replay.Safe:
 		d.fault(path+".replay", "a body with callback_url may change, so it is not sent again: take one of them out")
+	}
+	for i, o := range t.Outcomes {
+		if o.Class == string(onejob.OutcomeAccepted) && t.Accepted == nil {
+			d.fault(fmt.Sprintf("%s.outcomes[%d].class", path, i), "accepted needs accepted.id, which finds the provider's own id for the work")
+		}
 	}
 	if t.Accepted != nil && t.Lookup == nil && t.Callback == nil {
 		d.fault(path+".accepted", "nobody would hear how the work ended: add lookup or callback")
@@ -109,12 +139,10 @@ func (t *HTTPTarget) checkAsynchronous(d *decoder, path, publicURL string) {
 
 // warnOfTarget says where a setting does less than it seems to.
 func (c *Config) warnOfTarget(name string, t *Target) {
-	if t.HTTP == nil || t.HTTP.Lookup == nil || !t.HTTP.Lookup.Authoritative {
-		return
-	}
 	r := t.reconcile()
 	switch {
-	case t.HTTP.MaxExecution == 0:
+	case !r.Authoritative:
+	case t.maxExecution() == 0:
 		c.warn("targets.%s: lookup.authoritative does nothing without max_execution, since the work may still begin", name)
 	case !r.Lookup && !r.ByAttempt:
 		c.warn("targets.%s: lookup.authoritative does nothing, since lookup.url names neither {id} nor {attempt_id}", name)

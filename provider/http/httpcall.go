@@ -101,10 +101,19 @@ type plan struct {
 func (p *Provider) inspect(s *wire.Seen) {
 	if p.plan.acceptedWhen != nil && p.plan.acceptedWhen.Holds(s) {
 		s.Finding = wire.FindingAccepted
-		s.ProviderID, _ = p.plan.id.AsText(s)
+		s.ProviderID = p.acceptedID(s)
 		return
 	}
 	wire.SaysFailed(s)
+}
+
+// acceptedID finds the provider's own id for work that it took. Empty: there is none.
+func (p *Provider) acceptedID(s *wire.Seen) string {
+	if p.plan.id == nil {
+		return ""
+	}
+	id, _ := p.plan.id.AsText(s)
+	return id
 }
 
 // price reads cost and usage. An expression that fails tells nothing.
