@@ -248,6 +248,60 @@ func TestAReplayUnderTheSameKeySettlesTheSameAttempt(t *testing.T) {
 	})
 }
 
+// cancel asks for the job to be cancelled.
+func (w *world) cancel(id string) {
+	w.t.Helper()
+	if _, err := w.client.Cancel(w.t.Context(), onejob.JobCancelParams{Owner: "o", ID: id}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+var givenUp = onejob.Answer{Outcome: onejob.OutcomeCancelled, ProviderID: "p1"}
+
+// A job that was refunded when its cancel was acknowledged went on and was billed.
+func TestAnAcknowledgedCancelIsNoEnd(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		says []any
+		want string
+	}{
+		{"TheProviderGaveItUp", []any{processing, processing, givenUp}, "cancelled: 1@a=cancelled"},
+		{"TheProviderFinishedAllTheSame", []any{processing, processing, done}, "succeeded: 1@a=succeeded"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in(t, setting{
+				policy: stalls, targets: one[behaviour](accepts("p1")), probe: one(says(tt.says...)),
+				reconcile: one(onejob.Reconcile{Lookup: true, Every: time.Minute}),
+			}, func(w *world) {
+				id := w.submit("1").ID
+				time.Sleep(10 * time.Second)
+				w.cancel(id)
+				if job := w.get(id); states(job) != "running: 1@a=running" {
+					t.Errorf("after the request to cancel: %s; want it running until the provider says more", states(job))
+				}
+				time.Sleep(30 * time.Minute)
+				if job := w.get(id); states(job) != tt.want || w.calls.cancelled.Load() == 0 || w.calls.count() != 1 {
+					t.Errorf("%s, asked to cancel %d times, %d calls; want %s after 1 call", states(job), w.calls.cancelled.Load(), w.calls.count(), tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestWorkThatWasGivenUpUnaskedIsNoProofThatNothingHappened(t *testing.T) {
+	in(t, setting{
+		policy: stalls, targets: one[behaviour](accepts("p1")), probe: one(says(givenUp)),
+		reconcile: one(onejob.Reconcile{Lookup: true}),
+	}, func(w *world) {
+		id := w.submit("1").ID
+		time.Sleep(time.Minute)
+		job := w.get(id)
+		if a := w.attempt(job, 1); a.State != onejob.AttemptFailed || a.Outcome != onejob.OutcomeExecutedFailed || a.Error.Code != "cancelled_there" || w.calls.count() != 1 {
+			t.Errorf("%s, outcome %s, %+v; want it executed and failed, and tried once", states(job), a.Outcome, a.Error)
+		}
+	})
+}
+
 // A person who rules right after a replay rules about bytes that may still arrive.
 func TestAPersonsRulingRightAfterAReplayIsQuarantined(t *testing.T) {
 	in(t, setting{
