@@ -39,6 +39,28 @@ type Callback struct {
 	Succeeded string `yaml:"succeeded" required:"true" doc:"A CEL condition over headers and body: the work succeeded."`
 	Failed    string `yaml:"failed" doc:"A CEL condition: the work was done and failed."`
 	Result    string `yaml:"result" default:"body" doc:"A CEL expression: the result."`
+
+	Signature *Signature `yaml:"signature" doc:"How the provider signs its reports, which is checked first. Absent: the token in callback_url alone is trusted."`
+}
+
+// Signature says how a provider signs its reports.
+type Signature struct {
+	Algorithm string `yaml:"algorithm" default:"hmac-sha256" enum:"hmac-sha256|standard-webhooks" doc:"hmac-sha256 signs the body. standard-webhooks signs webhook-id, webhook-timestamp and the body, no older than 5m."`
+	Secret    Secret `yaml:"secret" required:"true" doc:"What the provider signs with; ${env:NAME} and ${file:/path} are resolved."`
+	OldSecret Secret `yaml:"old_secret" doc:"Taken as well, while the provider still signs with it. Absent: none is."`
+	Header    string `yaml:"header" doc:"The header that carries the signature. hmac-sha256 needs it."`
+	Encoding  string `yaml:"encoding" enum:"hex|base64" doc:"How hmac-sha256 is written in the header. Absent: hex."`
+	Prefix    string `yaml:"prefix" doc:"What stands before the signature in the header, as in sha256=. Absent: nothing."`
+}
+
+func (s *Signature) options() *httpcall.Signature {
+	if s == nil {
+		return nil
+	}
+	return &httpcall.Signature{
+		Algorithm: httpcall.Algorithm(s.Algorithm), Secret: s.Secret.Value, OldSecret: s.OldSecret.Value,
+		Header: s.Header, Encoding: s.Encoding, Prefix: s.Prefix,
+	}
 }
 
 // Replay says that the same request under the same key has one effect.
@@ -62,7 +84,7 @@ func (t *HTTPTarget) asynchronous(o *httpcall.Options) {
 		o.Cancel = &httpcall.Cancel{Method: x.Method, URL: x.URL}
 	}
 	if b := t.Callback; b != nil {
-		o.Callback = &httpcall.Callback{Succeeded: b.Succeeded, Failed: b.Failed, Result: b.Result}
+		o.Callback = &httpcall.Callback{Succeeded: b.Succeeded, Failed: b.Failed, Result: b.Result, Signature: b.Signature.options()}
 	}
 }
 

@@ -22,7 +22,7 @@ targets:
     accepted: {id: body.id}
     lookup: {url: "https://acme.example/v1/charges/{id}", authoritative: true, every: 5s, running: "body.status == 'processing'", succeeded: "body.status == 'succeeded'", failed: "body.status == 'failed'"}
     cancel: {url: "https://acme.example/v1/charges/{id}/cancel"}
-    callback: {succeeded: "body.status == 'succeeded'"}
+    callback: {succeeded: "body.status == 'succeeded'", signature: {header: X-Signature, prefix: "sha256=", secret: k}}
   stripe:
     provider: http
     request: {url: https://stripe.example/v1/charges}

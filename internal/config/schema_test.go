@@ -67,6 +67,8 @@ var shapes = []struct {
 	{"OutcomeAccepted", "targets: {a: {provider: http, request: {url: 'http://x'}, outcomes: [{when: 'status == 409', class: accepted}], accepted: {id: body.id}, lookup: {url: 'http://x/{id}', succeeded: 'true'}}}", true},
 	{"OutcomeUnheardOf", "targets: {a: {provider: http, request: {url: 'http://x'}, outcomes: [{when: 'status == 502', class: cancelled}]}}", false},
 	{"Background", "targets: {a: {provider: openai, model: m, api_key: k, background: true, max_execution: 1h, lookup: {every: 5s, authoritative: true}}}", true},
+	{"Signed", "public_url: https://o.example\ntargets: {a: {provider: http, request: {url: 'http://x', body: '{{ callback_url }}'}, callback: {succeeded: 'true', signature: {header: X-Sig, secret: s, old_secret: t, encoding: base64, prefix: 'v1='}}}}", true},
+	{"SignedOddly", "targets: {a: {provider: http, request: {url: 'http://x', body: '{{ callback_url }}'}, callback: {succeeded: 'true', signature: {header: X-Sig, secret: s, algorithm: md5}}}}", false},
 	{"Responses", "targets: {a: {provider: openai, model: m, api_key: k, api: responses}}", true},
 	{"NoSuchAPI", "targets: {a: {provider: openai, model: m, api_key: k, api: assistants}}", false},
 	{"Method", "targets: {a: {provider: http, request: {url: 'http://x', method: TRACE}}}", false},

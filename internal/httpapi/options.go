@@ -30,6 +30,8 @@ type Observer interface {
 	AttemptEnded(target string, outcome onejob.Outcome, took time.Duration)
 	RaceLost(target string)
 	Incident(kind onejob.EventKind)
+	// CallbackRefused is told of a report that does not prove where it comes from.
+	CallbackRefused(reason string)
 }
 
 // Options tunes the API. Client is required.
@@ -56,6 +58,9 @@ type Options struct {
 	// instance's, which their tokens were made with. Without it none is received.
 	Callbacks map[string]CallbackReader
 	Secret    onejob.Secret
+	// CallbackWait is how long a report waits for the call that it is about to be
+	// recorded. Zero means 5 s.
+	CallbackWait time.Duration
 
 	// Metrics answers /metrics. Nil: it is not found.
 	Metrics http.Handler
@@ -100,7 +105,7 @@ func (o Options) withDefaults() (Options, error) {
 			errs = append(errs, fmt.Errorf("%s is negative", name))
 		}
 	}
-	for name, d := range map[string]time.Duration{"Heartbeat": o.Heartbeat, "KeepPayloads": o.KeepPayloads, "KeepKeys": o.KeepKeys} {
+	for name, d := range map[string]time.Duration{"Heartbeat": o.Heartbeat, "CallbackWait": o.CallbackWait, "KeepPayloads": o.KeepPayloads, "KeepKeys": o.KeepKeys} {
 		if d < 0 {
 			errs = append(errs, fmt.Errorf("%s is negative", name))
 		}
@@ -112,6 +117,7 @@ func (o Options) withDefaults() (Options, error) {
 	fill(&o.MaxRequests, defaultMaxRequests)
 	fill(&o.MaxHolding, defaultMaxHolding)
 	fill(&o.Heartbeat, defaultHeartbeat)
+	fill(&o.CallbackWait, defaultCallbackWait)
 	if o.Keys == nil {
 		o.Keys = nobody{}
 	}
@@ -151,5 +157,6 @@ func (unobserved) JobSubmitted(string, string)                        {}
 func (unobserved) UnknownResolved(string, onejob.Outcome)             {}
 func (unobserved) AttemptStarted(string)                              {}
 func (unobserved) AttemptEnded(string, onejob.Outcome, time.Duration) {}
+func (unobserved) CallbackRefused(string)                             {}
 func (unobserved) RaceLost(string)                                    {}
 func (unobserved) Incident(onejob.EventKind)                          {}

@@ -94,7 +94,8 @@ func (o Options) secrets() []onejob.Secret {
 type plan struct {
 	cost, usage      *wire.Expression
 	acceptedWhen, id *wire.Expression
-	lookup, callback *states // nil: none
+	lookup, callback *states   // nil: none
+	signature        *verifier // nil: reports are not signed
 }
 
 // inspect looks into a complete JSON body of a 2xx answer.
