@@ -24,7 +24,8 @@ type studio struct {
 	mu     sync.Mutex
 	orders []order
 	state  map[string]string // of the work, by id: what a look-up says
-	looked int               // how often it was looked up
+	gate   chan struct{}     // look-ups of work that succeeded wait for it; nil: they do not
+	atGate int               // how many do
 
 	// beforeAnswer runs when an order has been taken and is not answered yet.
 	beforeAnswer func(order)
@@ -95,9 +96,14 @@ func (st *studio) take(w http.ResponseWriter, r *http.Request) {
 func (st *studio) tell(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	st.mu.Lock()
-	st.looked++
-	state := st.state[id]
+	state, gate := st.state[id], st.gate
+	if state == "succeeded" && gate != nil {
+		st.atGate++
+	}
 	st.mu.Unlock()
+	if state == "succeeded" && gate != nil {
+		<-gate
+	}
 	w.Header().Set("Content-Type", "application/json")
 	if state == "" {
 		w.WriteHeader(http.StatusNotFound)
@@ -105,11 +111,22 @@ func (st *studio) tell(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, `{"id":%q,"status":%q,"url":"looked up %s"}`, id, state, id)
 }
 
-// set is what look-ups of the work say from now on.
-func (st *studio) set(id, state string) {
+// hold makes look-ups of the work wait that would say that it succeeded, until one is
+// waiting, and returns what lets them go.
+func (st *studio) hold(id string) (release func()) {
+	st.t.Helper()
+	gate := make(chan struct{})
 	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.state[id] = state
+	st.gate, st.atGate, st.state[id] = gate, 0, "succeeded"
+	st.mu.Unlock()
+	if !eventually(waitFor, func() bool {
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		return st.atGate > 0
+	}) {
+		st.t.Fatal("nobody looks the work up")
+	}
+	return func() { close(gate) }
 }
 
 // count is how many orders came for one name.
