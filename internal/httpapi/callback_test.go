@@ -28,11 +28,12 @@ func (o *refusedReports) CallbackRefused(reason string) {
 	o.by[reason]++
 }
 
-func (*refusedReports) RequestServed(string, string, int, time.Duration)   {}
-func (*refusedReports) JobSubmitted(string, string)                        {}
-func (*refusedReports) AttemptStarted(string)                              {}
-func (*refusedReports) AttemptEnded(string, onejob.Outcome, time.Duration) {}
-func (*refusedReports) UnknownResolved(string, onejob.Outcome)             {}
+func (*refusedReports) ProbeAnswered(string, onejob.ProbeMethod, onejob.Outcome) {}
+func (*refusedReports) RequestServed(string, string, int, time.Duration)         {}
+func (*refusedReports) JobSubmitted(string, string)                              {}
+func (*refusedReports) AttemptStarted(string)                                    {}
+func (*refusedReports) AttemptEnded(string, onejob.Outcome, time.Duration)       {}
+func (*refusedReports) UnknownResolved(string, onejob.Outcome)                   {}
 
 // reportFrom sends a report from an address.
 func (w *world) reportFrom(address, path, body string) *httptest.ResponseRecorder {
@@ -142,5 +143,45 @@ func TestAReportWaitsForTheCallThatItIsAbout(t *testing.T) {
 	(<-reported).wantStatus(t, 200)
 	if state := w.get("/v1/attempts/"+running.ID).text(t, "state"); state != "succeeded" {
 		t.Errorf("the attempt is %s; want succeeded", state)
+	}
+}
+
+// toldOf keeps what reports did.
+type toldOf struct {
+	refusedReports
+	events []string
+}
+
+func (o *toldOf) ProbeAnswered(target string, method onejob.ProbeMethod, outcome onejob.Outcome) {
+	o.events = append(o.events, target+" "+string(method)+" "+string(outcome))
+}
+func (o *toldOf) RaceLost(target string)         { o.events = append(o.events, target+" lost") }
+func (o *toldOf) Incident(kind onejob.EventKind) { o.events = append(o.events, string(kind)) }
+
+// Attempt 1 was ruled not to have happened, attempt 2 succeeded, and then attempt 1's
+// report came and overwrote the result (Pulsefy/Soter#263).
+func TestALateReportOfAnEarlierAttemptOverwritesNothingAndIsAnIncident(t *testing.T) {
+	t.Parallel()
+	counted := &toldOf{refusedReports: refusedReports{by: map[string]int{}}}
+	w := newWorld(t, func(_ *onejob.Options, o *httpapi.Options) {
+		o.Secret, o.Callbacks, o.Observer = hookSecret, map[string]httpapi.CallbackReader{"acme": hook{}}, counted
+	})
+	job, first := w.unknown("k1", `{"kind":"charge","input":1}`)
+	w.clock.Advance(time.Hour)
+	w.post(w.operator, "/v1/attempts/"+first+"/resolve", `{"outcome":"failed","proves":"not_executed","evidence":"not on the statement","acknowledge_risk":true}`).wantStatus(t, 200)
+	w.clock.Advance(time.Hour)
+	w.finish(w.claim(), onejob.OutcomeSucceeded, &onejob.Result{Body: []byte(`"second"`), ContentType: "application/json"})
+	before := w.get("/v1/jobs/" + job)
+	w.post("", callbackPath(first), `{"ok":true}`).wantStatus(t, 200)
+	after := w.get("/v1/jobs/" + job)
+	if after.text(t, "state") != "succeeded" || after.text(t, "result") != "second" || after.text(t, "completed_by") != before.text(t, "completed_by") {
+		t.Errorf("the job is %s; want its first result", after.body)
+	}
+	if state := w.get("/v1/attempts/"+first).text(t, "state"); state != "discarded" {
+		t.Errorf("attempt 1 is %s; want discarded", state)
+	}
+	want := "acme callback succeeded, acme lost, duplicate_effect"
+	if got := strings.Join(counted.events, ", "); got != want {
+		t.Errorf("told of %q; want %q", got, want)
 	}
 }

@@ -30,6 +30,9 @@ type Observer interface {
 	AttemptEnded(target string, outcome onejob.Outcome, took time.Duration)
 	RaceLost(target string)
 	Incident(kind onejob.EventKind)
+	// ProbeAnswered is told of a report about an attempt in doubt, and of what it
+	// proves. Empty: nothing.
+	ProbeAnswered(target string, method onejob.ProbeMethod, outcome onejob.Outcome)
 	// CallbackRefused is told of a report that does not prove where it comes from.
 	CallbackRefused(reason string)
 }
@@ -152,11 +155,12 @@ func (nobody) Authenticate(context.Context, string) (onejob.APIKey, error) {
 
 type unobserved struct{}
 
-func (unobserved) RequestServed(string, string, int, time.Duration)   {}
-func (unobserved) JobSubmitted(string, string)                        {}
-func (unobserved) UnknownResolved(string, onejob.Outcome)             {}
-func (unobserved) AttemptStarted(string)                              {}
-func (unobserved) AttemptEnded(string, onejob.Outcome, time.Duration) {}
-func (unobserved) CallbackRefused(string)                             {}
-func (unobserved) RaceLost(string)                                    {}
-func (unobserved) Incident(onejob.EventKind)                          {}
+func (unobserved) RequestServed(string, string, int, time.Duration)         {}
+func (unobserved) JobSubmitted(string, string)                              {}
+func (unobserved) UnknownResolved(string, onejob.Outcome)                   {}
+func (unobserved) AttemptStarted(string)                                    {}
+func (unobserved) AttemptEnded(string, onejob.Outcome, time.Duration)       {}
+func (unobserved) ProbeAnswered(string, onejob.ProbeMethod, onejob.Outcome) {}
+func (unobserved) CallbackRefused(string)                                   {}
+func (unobserved) RaceLost(string)                                          {}
+func (unobserved) Incident(onejob.EventKind)                                {}

@@ -45,14 +45,15 @@ func (a *api) receiveCallback(w http.ResponseWriter, r *http.Request) error {
 	if err == nil {
 		p.Answer = &answer
 	}
-	duplicate, err := a.report(w, r, p)
+	result, err := a.report(w, r, p)
 	switch {
 	case errors.Is(err, onejob.ErrNotFound):
 		return a.refusals.refuse(r, refusedToken)
 	case err != nil:
 		return err
 	}
-	said, err := encode(CallbackAnswer{Duplicate: duplicate})
+	a.reported(r, &p, &result)
+	said, err := encode(CallbackAnswer{Duplicate: result.Duplicate})
 	if err != nil {
 		return err
 	}
@@ -62,15 +63,15 @@ func (a *api) receiveCallback(w http.ResponseWriter, r *http.Request) error {
 
 // report writes a report down. One that comes before the call that it is about was
 // recorded waits for that, for a provider may not report twice.
-func (a *api) report(w http.ResponseWriter, r *http.Request, p onejob.ReportParams) (duplicate bool, err error) {
-	duplicate, err = a.client.Report(r.Context(), p)
+func (a *api) report(w http.ResponseWriter, r *http.Request, p onejob.ReportParams) (onejob.ReportResult, error) {
+	result, err := a.client.Report(r.Context(), p)
 	var early *onejob.Error
 	if onejob.CodeOf(err) != onejob.CodeRequestInProgress || !errors.As(err, &early) {
-		return duplicate, err
+		return result, err
 	}
 	ctx, done, ok := a.hold(w, r, a.opts.CallbackWait)
 	if !ok {
-		return false, err
+		return result, err
 	}
 	defer done()
 	_, watchErr := a.client.WatchUntil(ctx, "", early.JobID, func(job *onejob.Job) bool {
@@ -78,9 +79,33 @@ func (a *api) report(w http.ResponseWriter, r *http.Request, p onejob.ReportPara
 		return attempt == nil || attempt.State != onejob.AttemptStarting && attempt.Outcome != ""
 	})
 	if watchErr != nil {
-		return false, err
+		return result, err
 	}
-	return a.client.Report(context.WithoutCancel(ctx), p)
+	// Whether the provider still waits for the answer or not, its report counts.
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportWithin)
+	defer cancel()
+	return a.client.Report(bounded, p)
+}
+
+// reported tells whoever wants to know what a report changed.
+func (a *api) reported(r *http.Request, p *onejob.ReportParams, result *onejob.ReportResult) {
+	if result.Duplicate {
+		return
+	}
+	outcome := onejob.Outcome("")
+	if p.Answer != nil {
+		outcome = p.Answer.Outcome
+	}
+	a.opts.Observer.ProbeAnswered(p.Target, onejob.ProbeCallback, outcome)
+	log := a.log.With("job_id", result.JobID, "attempt_id", p.AttemptID, "target", p.Target)
+	if result.Discarded != nil {
+		log.WarnContext(r.Context(), "success discarded", "winner", result.Discarded.Winner, "after", result.Discarded.After)
+		a.opts.Observer.RaceLost(p.Target)
+	}
+	if result.Incident != "" {
+		log.ErrorContext(r.Context(), "incident: the effect may have happened twice", "incident", result.Incident)
+		a.opts.Observer.Incident(result.Incident)
+	}
 }
 
 func receiveCallbackDoc() operation {
@@ -95,6 +120,9 @@ func receiveCallbackDoc() operation {
 		},
 	}
 }
+
+// reportWithin bounds the writing down of a report that waited.
+const reportWithin = 10 * time.Second
 
 // defaultCallbackWait is how long a report waits for the call that it is about.
 const defaultCallbackWait = 5 * time.Second

@@ -120,6 +120,20 @@ func asynchronous(url string) httpcall.Options {
 	}
 }
 
+func TestLookups(t *testing.T) {
+	t.Parallel()
+	providertest.RunLookups(t, providertest.LookupOptions{
+		Open: func(t testing.TB, url string) onejob.Provider {
+			opts := asynchronous(url)
+			opts.SecretHeaders = map[string]onejob.Secret{"Authorization": "Bearer " + providertest.Canary}
+			return newProvider(t, opts)
+		},
+		ID: "ch_1", Path: "/v1/charges/ch_1",
+		Running:   `{"id":"ch_1","status":"processing"}`,
+		Succeeded: `{"id":"ch_1","status":"succeeded","result":{"n":1}}`, Failed: `{"id":"ch_1","status":"failed"}`,
+	})
+}
+
 func TestAnAsynchronousTargetAcceptsUnderItsOwnID(t *testing.T) {
 	t.Parallel()
 	srv := providertest.Serve(t, func(x *providertest.Exchange) { x.Answer(202, `{"id":"ch_1","status":"processing"}`) })

@@ -49,6 +49,15 @@ func TestResponses(t *testing.T) {
 	})
 }
 
+func TestResponseLookups(t *testing.T) {
+	t.Parallel()
+	providertest.RunLookups(t, providertest.LookupOptions{
+		Open: func(t testing.TB, url string) onejob.Provider { return newResponses(t, url) },
+		ID:   "resp_1", Path: "/v1/responses/resp_1",
+		Running: response("in_progress", ""), Succeeded: response("completed", said), Failed: response("failed", ""),
+	})
+}
+
 func TestABackgroundResponseIsStoredAndAcceptedUnderItsID(t *testing.T) {
 	t.Parallel()
 	for _, status := range []string{"queued", "in_progress"} {
