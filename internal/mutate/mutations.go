@@ -78,6 +78,31 @@ var mutations = []mutation{
 		tests: []string{"-run", "TestStore/ProbeRecord", "./store/postgres"},
 	},
 	{
+		name:  "a replay announced without its bytes",
+		edits: []edit{{"engine/replay.go", "SendWithin: policy.SendWithin,", ""}},
+		tests: []string{"-run", "Replay", "./engine"},
+	},
+	{
+		name:  "a forged report believed",
+		edits: []edit{{"provider/http/signature.go", "good = hmac.Equal(given, mac.Sum(nil)) || good", "good = true"}},
+		tests: []string{"./provider/http"},
+	},
+	{
+		name:  "a report at another target believed",
+		edits: []edit{{"callback.go", "callback v1\\x00\" + target + \"\\x00\" + attemptID", "callback v1\\x00\" + attemptID"}},
+		tests: []string{"-run", "Report|Callback", ".", "./internal/httpapi"},
+	},
+	{
+		name:  "given up is proof of nothing done",
+		edits: []edit{{"engine/ask.go", "if q.Job.CancelRequestedAt.IsZero() { // it had", "if false { // it had"}},
+		tests: []string{"-run", "GivenUp", "./engine"},
+	},
+	{
+		name:  "another response taken for ours",
+		edits: []edit{{"provider/openai/responses.go", "case idOf(s) != req.ProviderID:", "case idOf(s) == \"\":"}},
+		tests: []string{"./provider/openai"},
+	},
+	{
 		name:  "request replayed by the transport",
 		edits: []edit{{"provider/wire/exchange.go", "hr.Body = io.NopCloser(bytes.NewReader(m.Body))", "hr.Body = io.NopCloser(bytes.NewReader(m.Body))\n\t\thr.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(m.Body)), nil }"}},
 		tests: []string{"./provider/wire"},
