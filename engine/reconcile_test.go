@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -423,6 +424,53 @@ func TestAPersonIsAskedAboutWhatStaysInDoubt(t *testing.T) {
 		time.Sleep(time.Hour)
 		if after := len(w.probes(job.Attempts[0].ID)); after <= before {
 			t.Errorf("%d questions, an hour later %d; want polling to go on", before, after)
+		}
+	})
+}
+
+// watched counts what an engine tells of questions.
+type watched struct {
+	nobodyElse
+	mu     sync.Mutex
+	probes map[string]int
+	people int
+}
+
+type nobodyElse struct{}
+
+func (nobodyElse) AttemptStarted(string)                              {}
+func (nobodyElse) AttemptEnded(string, onejob.Outcome, time.Duration) {}
+func (nobodyElse) RaceLost(string)                                    {}
+func (nobodyElse) Incident(onejob.EventKind)                          {}
+func (nobodyElse) Swept(int)                                          {}
+
+func (o *watched) ProbeAnswered(target string, method onejob.ProbeMethod, outcome onejob.Outcome) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.probes[target+" "+string(method)+" "+string(outcome)]++
+}
+
+func (o *watched) PeopleAsked(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.people += n
+}
+
+func TestQuestionsAndThePeopleAskedAreToldOf(t *testing.T) {
+	o := &watched{probes: map[string]int{}}
+	policy := stalls
+	policy.AskAfter = time.Minute
+	in(t, setting{
+		policy: policy, targets: one[behaviour](silent), engine: engine.Options{Observer: o},
+		probe:     one(says(errors.New("down"), errors.New("down"), errors.New("down"), errors.New("down"), errors.New("down"), errors.New("down"), done)),
+		reconcile: one(onejob.Reconcile{Search: true}),
+	}, func(w *world) {
+		id := w.submit("1").ID
+		w.until(id, onejob.JobSucceeded)
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.probes["a search "] != 6 || o.probes["a search succeeded"] != 1 || o.people != 1 {
+			t.Errorf("told of %v, and of %d people asked; want 6 questions without an answer, one that succeeded, and 1", o.probes, o.people)
 		}
 	})
 }
