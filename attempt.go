@@ -62,7 +62,13 @@ type Attempt struct {
 
 	StartedAt  time.Time // claimed
 	MarkedAt   time.Time
+	AcceptedAt time.Time // the provider took the work under an id of its own. Zero: not known to have
+	AskedAt    time.Time // a person was asked about it. Zero: nobody was
 	FinishedAt time.Time // terminal; of a late success, when it came
+
+	// NextProbeAt is when the next question about it is due, at the latest. Zero:
+	// none is, by itself.
+	NextProbeAt time.Time
 }
 
 // Phase is how far a request got on the wire.

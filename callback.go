@@ -3,8 +3,13 @@ package onejob
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"errors"
 	"strings"
 )
+
+// ErrForged says that a report is not signed as the target it names signs. It must
+// change nothing and is not written down.
+var ErrForged = errors.New("the report is not signed as its target signs")
 
 // CallbackToken returns what a provider shows when it reports an attempt by itself:
 // the attempt's id, and a proof that it was made with the instance's secret for that

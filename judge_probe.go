@@ -55,6 +55,36 @@ func ruledSources(e Event) []AttemptState {
 	return ruled
 }
 
+// CheckSendAgain says whether the attempt's bytes may be sent once more. Only what
+// is unknown may be asked about that way, and nothing is sent for a job that has
+// ended or is to be cancelled.
+func CheckSendAgain(job *Job, a *Attempt) error {
+	switch {
+	case a.State.Terminal():
+		return &Error{Code: CodeAttemptTerminal, JobID: a.JobID, AttemptID: a.ID, Message: "the attempt is already " + string(a.State)}
+	case a.State != AttemptUnknown:
+		return &Error{Code: CodeAttemptNotUnknown, JobID: a.JobID, AttemptID: a.ID, Message: "the attempt is under way"}
+	case job.State.Terminal() || !job.CancelRequestedAt.IsZero():
+		return &Error{Code: CodeJobTerminal, JobID: a.JobID, AttemptID: a.ID, Message: "the job has ended or is to be cancelled, so nothing is sent for it"}
+	}
+	return nil
+}
+
+// SentAgain returns when the last byte of a replay that is announced at now is out,
+// and when the quarantine of its attempt ends then. Neither ever comes earlier, and
+// an attempt without a quarantine gets none.
+func (a *Attempt) SentAgain(now time.Time, sendWithin time.Duration) (sendBy, quarantineUntil time.Time) {
+	sendBy, quarantineUntil = a.SendBy, a.QuarantineUntil
+	later := now.Add(sendWithin)
+	if a.SendBy.IsZero() || !later.After(a.SendBy) {
+		return sendBy, quarantineUntil
+	}
+	if !quarantineUntil.IsZero() {
+		quarantineUntil = quarantineUntil.Add(later.Sub(a.SendBy))
+	}
+	return later, quarantineUntil
+}
+
 // RestsOnAbsence reports whether the answer is a failure that rests on the
 // provider not knowing the attempt. A success never does.
 func (p *ProbeRecordParams) RestsOnAbsence() bool {

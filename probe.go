@@ -100,6 +100,13 @@ type ProbeRecordParams struct {
 	// After is when to ask again, from now, if nothing is resolved. Zero: never by
 	// itself.
 	After time.Duration
+
+	// SendWithin says that the attempt's bytes are about to be sent once more, and
+	// may leave for so long from now: its send_by, and the quarantine that begins
+	// there, are moved as far. It is for the announcement of a replay, before
+	// anything is sent. One that [CheckSendAgain] refuses is not written down, and
+	// its row says why: nothing may be sent then. Zero: nothing is sent.
+	SendWithin time.Duration
 }
 
 // ProbeListParams names an attempt and who asks.

@@ -171,6 +171,8 @@ type ProbeRequest struct {
 
 // ProbeAnswer is what a provider says about an attempt.
 type ProbeAnswer struct {
-	Found  bool
-	Answer Answer // with an Outcome when Found and terminal; OutcomeAccepted while it works
+	Found bool
+	// Answer with an Outcome when Found and terminal, OutcomeCancelled for work that
+	// was given up included; OutcomeAccepted while it works.
+	Answer Answer
 }

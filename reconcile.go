@@ -60,39 +60,51 @@ type ReportParams struct {
 // without settling it.
 const askAfterReport = 5 * time.Second
 
+// ReportResult is what came of a report.
+type ReportResult struct {
+	// Duplicate says that the attempt had ended before, so that nothing was changed.
+	Duplicate bool
+	JobID     string
+	// State is where the attempt stands now. Discarded and Incident are of a success
+	// that lost, and of one that should not have been.
+	State     AttemptState
+	Discarded *Discarded
+	Incident  EventKind
+}
+
 // Report writes down what a provider reported and settles the attempt by it.
-// duplicate says that the attempt had ended before, so that nothing was changed.
 // It returns [ErrNotFound] for an attempt that is not at the target, and
 // [CodeRequestInProgress] while the call that started the work has not been
 // recorded yet: the report is to come again.
-func (c *Client) Report(ctx context.Context, p ReportParams) (duplicate bool, err error) {
+func (c *Client) Report(ctx context.Context, p ReportParams) (ReportResult, error) {
 	store, err := c.probes()
 	if err != nil {
-		return false, err
+		return ReportResult{}, err
 	}
 	a, err := c.Attempt(ctx, "", p.AttemptID)
 	switch {
 	case err != nil:
-		return false, err
+		return ReportResult{}, err
 	case a.Target != p.Target:
-		return false, ErrorOfNoAttempt(p.AttemptID)
+		return ReportResult{}, ErrorOfNoAttempt(p.AttemptID)
 	case reported(&a):
-		return true, nil
+		return ReportResult{Duplicate: true, JobID: a.JobID, State: a.State}, nil
 	case a.State == AttemptStarting || a.State == AttemptRunning && a.Outcome != OutcomeAccepted:
-		return false, &Error{
+		return ReportResult{}, &Error{
 			Code: CodeRequestInProgress, JobID: a.JobID, AttemptID: a.ID, RetryAfter: time.Second,
 			Message: "the request that the report is about is still under way; report it again",
 		}
 	}
 	results, err := store.ProbeRecord(ctx, []ProbeRecordParams{probeOfReport(&a, p.Answer)})
 	if err != nil {
-		return false, Unavailable(err)
+		return ReportResult{}, Unavailable(err)
 	}
 	c.opts.Signals.JobChanged(a.JobID)
 	if results[0].JobState == JobQueued {
 		c.opts.Signals.WorkReady()
 	}
-	return false, results[0].Err
+	r := results[0]
+	return ReportResult{JobID: a.JobID, State: r.State, Discarded: r.Discarded, Incident: r.Incident}, r.Err
 }
 
 // reported tells whether a report can no longer change the attempt. One that was

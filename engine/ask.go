@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -99,8 +100,6 @@ func (q *question) absent(p onejob.ProbeRecordParams) onejob.ProbeRecordParams {
 		p.Detail = "the provider does not know the attempt, which proves nothing at this target"
 	case q.knownBefore():
 		p.Detail = "the provider does not know the attempt and said otherwise before: it changed its mind, which proves nothing"
-	case q.replayed():
-		p.Detail = "the provider does not know the attempt, but a replay of it was sent and may still arrive"
 	default:
 		p.Outcome, p.Absence, p.Next = onejob.OutcomeNotExecuted, true, onejob.NextAgain
 		p.Detail = "the provider, whose word is authoritative, does not know the attempt"
@@ -133,6 +132,12 @@ func (q *question) read(p onejob.ProbeRecordParams, a *onejob.Answer) onejob.Pro
 		p.Outcome, p.Result, p.ProviderID, p.Detail = f.Outcome, f.Result, f.ProviderID, "the work succeeded"
 	case f.Outcome == onejob.OutcomeExecutedFailed && q.byAttempt(p.Method):
 		p.Outcome, p.Failure, p.Next, p.ProviderID, p.Detail = f.Outcome, f.Failure, f.Next, f.ProviderID, "the work was done and failed"
+	case f.Outcome == onejob.OutcomeCancelled && q.byAttempt(p.Method):
+		p.Outcome, p.Failure, p.ProviderID, p.Detail = f.Outcome, f.Failure, f.ProviderID, "the provider gave the work up, as it was asked to"
+		if q.Job.CancelRequestedAt.IsZero() { // it had begun, and nobody says how far it got
+			p.Outcome, p.Next, p.Detail = onejob.OutcomeExecutedFailed, onejob.NextElsewhere, "the provider gave the work up, and nobody here asked it to"
+			p.Failure = &onejob.Failure{Code: "cancelled_there", Message: p.Detail}
+		}
 	case f.Outcome == onejob.OutcomeExecutedFailed:
 		p.Detail = "work under this key or job failed, which may be an earlier attempt's"
 	case f.Outcome == onejob.OutcomeAccepted:
@@ -145,9 +150,12 @@ func (q *question) read(p onejob.ProbeRecordParams, a *onejob.Answer) onejob.Pro
 	return priced(p, &f)
 }
 
+// lastWords are the outcomes after which the work costs no more.
+var lastWords = []onejob.Outcome{onejob.OutcomeSucceeded, onejob.OutcomeExecutedFailed, onejob.OutcomeCancelled}
+
 // priced adds what the work cost, once that is the last word.
 func priced(p onejob.ProbeRecordParams, f *onejob.AttemptFinishParams) onejob.ProbeRecordParams {
-	if p.Outcome == onejob.OutcomeSucceeded || p.Outcome == onejob.OutcomeExecutedFailed {
+	if slices.Contains(lastWords, p.Outcome) {
 		p.CostMicros, p.Currency, p.Usage = f.CostMicros, f.Currency, f.Usage
 	}
 	return p

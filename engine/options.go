@@ -56,6 +56,11 @@ type Observer interface {
 	RaceLost(target string)
 	Incident(kind onejob.EventKind)
 	Swept(attempts int)
+	// ProbeAnswered is told of each question about an attempt in doubt, and of what
+	// its answer proves. Empty: nothing.
+	ProbeAnswered(target string, method onejob.ProbeMethod, outcome onejob.Outcome)
+	// PeopleAsked is told how many attempts people were asked about.
+	PeopleAsked(attempts int)
 }
 
 // Defaults of [Options].
@@ -111,8 +116,10 @@ func fill[T comparable](field *T, value T) {
 // nobody observes nothing.
 type nobody struct{}
 
-func (nobody) AttemptStarted(string)                              {}
-func (nobody) AttemptEnded(string, onejob.Outcome, time.Duration) {}
-func (nobody) RaceLost(string)                                    {}
-func (nobody) Incident(onejob.EventKind)                          {}
-func (nobody) Swept(int)                                          {}
+func (nobody) AttemptStarted(string)                                    {}
+func (nobody) AttemptEnded(string, onejob.Outcome, time.Duration)       {}
+func (nobody) RaceLost(string)                                          {}
+func (nobody) Incident(onejob.EventKind)                                {}
+func (nobody) Swept(int)                                                {}
+func (nobody) ProbeAnswered(string, onejob.ProbeMethod, onejob.Outcome) {}
+func (nobody) PeopleAsked(int)                                          {}

@@ -145,8 +145,8 @@ func (q *question) pause(o onejob.Outcome) time.Duration {
 
 // recordProbe writes down a question with its answer. An answer that could not be
 // written down is asked for again when the claim of the question ends. It returns
-// where the attempt stands then; empty: that is not known.
-func (e *Engine) recordProbe(q *question, p onejob.ProbeRecordParams) onejob.AttemptState {
+// what the store said, and whether it said anything.
+func (e *Engine) recordProbe(q *question, p onejob.ProbeRecordParams) (_ onejob.AttemptFinishResult, recorded bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.hard), recordWithin)
 	defer cancel()
 	results, err := e.probes.ProbeRecord(ctx, []onejob.ProbeRecordParams{p})
@@ -155,15 +155,18 @@ func (e *Engine) recordProbe(q *question, p onejob.ProbeRecordParams) onejob.Att
 	}
 	if err != nil {
 		e.complain("answer about an attempt not recorded", err, "job_id", q.Job.ID, "attempt_id", q.ref.ID)
-		return ""
+		return onejob.AttemptFinishResult{}, false
 	}
 	e.found(q, p, results[0])
-	return results[0].State
+	return results[0], true
 }
 
 // found tells whoever wants to know what was found out.
 func (e *Engine) found(q *question, p onejob.ProbeRecordParams, r onejob.AttemptFinishResult) {
 	log := e.opts.Logger.With("job_id", q.Job.ID, "attempt_id", q.ref.ID, "target", q.target.Name, "method", p.Method)
+	if r.Err == nil && p.SendWithin == 0 {
+		e.opts.Observer.ProbeAnswered(q.target.Name, p.Method, p.Outcome)
+	}
 	switch {
 	case r.Err != nil:
 		log.Info("the answer came too late to change anything", "state", r.State, "err", r.Err)
@@ -198,6 +201,9 @@ func (e *Engine) askPeopleLoop(ctx context.Context) {
 		for _, ref := range asked {
 			e.opts.Logger.Warn("an attempt stayed in doubt; a person is asked to settle it", "job_id", ref.JobID, "attempt_id", ref.ID)
 			e.opts.Signals.JobChanged(ref.JobID)
+		}
+		if len(asked) > 0 {
+			e.opts.Observer.PeopleAsked(len(asked))
 		}
 	})
 }

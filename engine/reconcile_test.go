@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -248,6 +249,85 @@ func TestAReplayUnderTheSameKeySettlesTheSameAttempt(t *testing.T) {
 	})
 }
 
+// cancel asks for the job to be cancelled.
+func (w *world) cancel(id string) {
+	w.t.Helper()
+	if _, err := w.client.Cancel(w.t.Context(), onejob.JobCancelParams{Owner: "o", ID: id}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+var givenUp = onejob.Answer{Outcome: onejob.OutcomeCancelled, ProviderID: "p1"}
+
+// A job that was refunded when its cancel was acknowledged went on and was billed.
+func TestAnAcknowledgedCancelIsNoEnd(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		says []any
+		want string
+	}{
+		{"TheProviderGaveItUp", []any{processing, processing, givenUp}, "cancelled: 1@a=cancelled"},
+		{"TheProviderFinishedAllTheSame", []any{processing, processing, done}, "succeeded: 1@a=succeeded"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in(t, setting{
+				policy: stalls, targets: one[behaviour](accepts("p1")), probe: one(says(tt.says...)),
+				reconcile: one(onejob.Reconcile{Lookup: true, Every: time.Minute}),
+			}, func(w *world) {
+				id := w.submit("1").ID
+				time.Sleep(10 * time.Second)
+				w.cancel(id)
+				if job := w.get(id); states(job) != "running: 1@a=running" {
+					t.Errorf("after the request to cancel: %s; want it running until the provider says more", states(job))
+				}
+				time.Sleep(30 * time.Minute)
+				if job := w.get(id); states(job) != tt.want || w.calls.cancelled.Load() == 0 || w.calls.count() != 1 {
+					t.Errorf("%s, asked to cancel %d times, %d calls; want %s after 1 call", states(job), w.calls.cancelled.Load(), w.calls.count(), tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestWorkThatWasGivenUpUnaskedIsNoProofThatNothingHappened(t *testing.T) {
+	in(t, setting{
+		policy: stalls, targets: one[behaviour](accepts("p1")), probe: one(says(givenUp)),
+		reconcile: one(onejob.Reconcile{Lookup: true}),
+	}, func(w *world) {
+		id := w.submit("1").ID
+		time.Sleep(time.Minute)
+		job := w.get(id)
+		if a := w.attempt(job, 1); a.State != onejob.AttemptFailed || a.Outcome != onejob.OutcomeExecutedFailed || a.Error.Code != "cancelled_there" || w.calls.count() != 1 {
+			t.Errorf("%s, outcome %s, %+v; want it executed and failed, and tried once", states(job), a.Outcome, a.Error)
+		}
+	})
+}
+
+// A person who rules right after a replay rules about bytes that may still arrive.
+func TestAPersonsRulingRightAfterAReplayIsQuarantined(t *testing.T) {
+	in(t, setting{
+		policy: stalls, targets: one[behaviour](silent), reconcile: one(onejob.Reconcile{ReplaySafe: true, ReplayFor: 4 * time.Minute}), engine: patient,
+	}, func(w *world) {
+		id := w.submit("1").ID
+		w.until(id, onejob.JobBlocked)
+		time.Sleep(2 * time.Minute) // the first request's quarantine was over a minute ago
+		ruling := onejob.AttemptResolveParams{
+			ID: w.get(id).Attempts[0].ID, Actor: "olga", Outcome: onejob.OutcomeNotExecuted, Evidence: "nothing on the statement",
+		}
+		if n := w.calls.count(); n < 2 {
+			t.Fatalf("%d calls; want a replay", n)
+		}
+		_, _, err := w.client.Resolve(t.Context(), ruling)
+		if onejob.CodeOf(err) != onejob.CodeQuarantined {
+			t.Errorf("the ruling is answered %v; want %s", err, onejob.CodeQuarantined)
+		}
+		time.Sleep(10 * time.Minute)
+		if _, _, err := w.client.Resolve(t.Context(), ruling); err != nil {
+			t.Errorf("ten minutes later the ruling is answered %v", err)
+		}
+	})
+}
+
 func TestAReplayThatWasNotExecutedSaysNothingAboutTheOriginal(t *testing.T) {
 	for name, end := range map[string]behaviour{
 		"Refused": fails(onejob.ErrRefused, onejob.NextElsewhere), "NotSent": fails(onejob.ErrNotSent, onejob.NextAgain), "Silent": silent,
@@ -344,6 +424,53 @@ func TestAPersonIsAskedAboutWhatStaysInDoubt(t *testing.T) {
 		time.Sleep(time.Hour)
 		if after := len(w.probes(job.Attempts[0].ID)); after <= before {
 			t.Errorf("%d questions, an hour later %d; want polling to go on", before, after)
+		}
+	})
+}
+
+// watched counts what an engine tells of questions.
+type watched struct {
+	nobodyElse
+	mu     sync.Mutex
+	probes map[string]int
+	people int
+}
+
+type nobodyElse struct{}
+
+func (nobodyElse) AttemptStarted(string)                              {}
+func (nobodyElse) AttemptEnded(string, onejob.Outcome, time.Duration) {}
+func (nobodyElse) RaceLost(string)                                    {}
+func (nobodyElse) Incident(onejob.EventKind)                          {}
+func (nobodyElse) Swept(int)                                          {}
+
+func (o *watched) ProbeAnswered(target string, method onejob.ProbeMethod, outcome onejob.Outcome) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.probes[target+" "+string(method)+" "+string(outcome)]++
+}
+
+func (o *watched) PeopleAsked(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.people += n
+}
+
+func TestQuestionsAndThePeopleAskedAreToldOf(t *testing.T) {
+	o := &watched{probes: map[string]int{}}
+	policy := stalls
+	policy.AskAfter = time.Minute
+	in(t, setting{
+		policy: policy, targets: one[behaviour](silent), engine: engine.Options{Observer: o},
+		probe:     one(says(errors.New("down"), errors.New("down"), errors.New("down"), errors.New("down"), errors.New("down"), errors.New("down"), done)),
+		reconcile: one(onejob.Reconcile{Search: true}),
+	}, func(w *world) {
+		id := w.submit("1").ID
+		w.until(id, onejob.JobSucceeded)
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.probes["a search "] != 6 || o.probes["a search succeeded"] != 1 || o.people != 1 {
+			t.Errorf("told of %v, and of %d people asked; want 6 questions without an answer, one that succeeded, and 1", o.probes, o.people)
 		}
 	})
 }

@@ -16,28 +16,21 @@ func (q *question) mayReplay() bool {
 		a.TargetDigest == q.target.Digest && q.Job.Input != nil && q.Job.CancelRequestedAt.IsZero()
 }
 
-// replayed reports whether the attempt was ever sent again.
-func (q *question) replayed() bool {
-	for i := range q.history {
-		if q.history[i].Method == onejob.ProbeReplay {
-			return true
-		}
-	}
-	return false
-}
-
 // replay sends the attempt's bytes once more under its provider key, as a question:
 // a provider that promises one effect per key answers with what became of the
 // first. The question is written down before anything is sent, and that tells the
-// time by the store's clock: no byte may arrive after the key's promised life.
+// time by the store's clock: no byte may arrive after the key's promised life. It
+// also begins the quarantine anew, so that nobody rules about bytes that are on
+// their way.
 func (e *Engine) replay(q *question) (_ onejob.ProbeRecordParams, sent bool) {
 	policy := &q.Job.Policy
 	clock := time.Now()
 	announced := onejob.ProbeRecordParams{
 		Ref: q.ref, Method: onejob.ProbeReplay, Detail: "sending the same bytes under the same key",
-		After: policy.Timeout + recordWithin, // nobody asks meanwhile
+		After:      policy.Timeout + recordWithin, // nobody asks meanwhile
+		SendWithin: policy.SendWithin,
 	}
-	if e.recordProbe(q, announced) != onejob.AttemptUnknown || !e.recall(q) || len(q.history) == 0 {
+	if r, recorded := e.recordProbe(q, announced); !recorded || r.Err != nil || !e.recall(q) || len(q.history) == 0 {
 		return onejob.ProbeRecordParams{}, false
 	}
 	if !q.withinKeyLife(q.history[len(q.history)-1].At) {

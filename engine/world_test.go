@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,6 +33,8 @@ type calls struct {
 	all  []onejob.Request
 	busy int
 	peak int
+
+	cancelled atomic.Int32 // how often a provider was asked to give work up
 }
 
 func (c *calls) began(r onejob.Request) {
@@ -90,6 +93,12 @@ type probing func(ctx context.Context, r onejob.ProbeRequest) (onejob.ProbeAnswe
 type prober struct {
 	provider
 	say probing
+}
+
+// Cancel says that it heard, which proves nothing.
+func (p prober) Cancel(context.Context, onejob.ProbeRequest) error {
+	p.calls.cancelled.Add(1)
+	return nil
 }
 
 func (p prober) Probe(ctx context.Context, r onejob.ProbeRequest) (onejob.ProbeAnswer, error) {

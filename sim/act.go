@@ -38,7 +38,13 @@ func (c *call) start(a answer, length int) {
 	c.w.WriteHeader(a.Status)
 }
 
-func sendAnswer(c *call) { c.send(c.answer) }
+func sendAnswer(c *call) {
+	if c.inBackground() {
+		sendAccepted(c)
+		return
+	}
+	c.send(c.answer)
+}
 
 func sendLate(c *call) {
 	c.pause(orDelay(c.step.Delay, time.Second))
@@ -61,7 +67,16 @@ func sendAccepted(c *call) {
 		c.send(c.answer)
 		return
 	}
-	c.send(processing(http.StatusAccepted, c.id()))
+	a := c.dialect.progress(c.id(), "queued", c.p.now())
+	if !c.inBackground() {
+		a.Status = http.StatusAccepted
+	}
+	c.send(a)
+}
+
+// inBackground reports whether the request asks for work without a connection.
+func (c *call) inBackground() bool {
+	return !c.isLookup() && c.dialect.background != nil && c.dialect.background(c.read.Bytes())
 }
 
 func sendDrip(c *call) {

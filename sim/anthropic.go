@@ -6,7 +6,7 @@ import (
 )
 
 // anthropic is the messages API, without streaming.
-var anthropic = dialect{"msg_01", anthropicCheck, anthropicSuccess, anthropicFailure}
+var anthropic = dialect{idPrefix: "msg_01", check: anthropicCheck, success: anthropicSuccess, failure: anthropicFailure, progress: plainProgress}
 
 type anthropicAnswer struct {
 	ID           string           `json:"id"`

@@ -63,7 +63,7 @@ func (c *call) intent() string {
 // connection as the fault needs it.
 func (c *call) wants(s Step) bool {
 	fault, _ := faultNamed(s.Fault)
-	return s.Lookup == c.isLookup() && (!fault.reused || c.entry.ConnRequest > 1)
+	return s.Lookup == c.isLookup() && c.cancelledID() == "" && (!fault.reused || c.entry.ConnRequest > 1)
 }
 
 func (c *call) isLookup() bool {
@@ -89,6 +89,10 @@ func (c *call) serve() {
 	if c.isLookup() {
 		c.answer = c.lookUp()
 		c.fault.act(c)
+		return
+	}
+	if id := c.cancelledID(); id != "" {
+		c.send(c.cancel(id))
 		return
 	}
 	if c.fault.Name == "reset_mid_request" || c.readBody() && c.work() {
@@ -134,7 +138,9 @@ func (c *call) work() bool {
 	if when == ExecutesTwice {
 		c.execute()
 	}
-	c.pause(c.p.opts.Latency)
+	if !c.inBackground() {
+		c.pause(c.p.opts.Latency)
+	}
 	return true
 }
 
@@ -158,8 +164,12 @@ func (c *call) execute() {
 	done := charge{ID: c.dialect.idPrefix + rand.Text()[:16], Intent: c.entry.Intent, Key: c.entry.Key}
 	now := c.p.now()
 	done.Answer = c.produce(done.ID, now)
-	if c.fault.Name == "accepted" {
+	done.CreatedAt, done.Deaf = now, c.step.Deaf
+	switch {
+	case c.fault.Name == "accepted":
 		done.ReadyAt = now.Add(orDelay(c.step.Delay, time.Second))
+	case c.inBackground():
+		done.ReadyAt = now.Add(max(c.p.opts.Latency, 0))
 	}
 	c.p.ledger.execute(c.receipt, done, now)
 	if c.answer.Status == 0 { // the first of two executions is the one answered
@@ -176,7 +186,13 @@ func (c *call) produce(id string, now time.Time) answer {
 	case c.fault.Name == "status" && !c.answersWell():
 		return c.failed()
 	}
-	good := c.dialect.success(work{ID: id, Now: now, Body: c.read.Bytes(), Provider: c.p})
+	if c.step.Ends == EndsFailed && c.dialect.background == nil {
+		return c.dialect.failure(failure{Status: http.StatusOK, Code: c.step.Code, Message: "the work failed", ID: id})
+	}
+	if c.step.Ends == EndsCancelled && c.dialect.background == nil {
+		return c.dialect.progress(id, string(EndsCancelled), now)
+	}
+	good := c.dialect.success(work{ID: id, Now: now, Body: c.read.Bytes(), Ends: c.step.Ends, Provider: c.p})
 	if c.fault.Name == "status" {
 		good.Status = c.step.Status
 	}

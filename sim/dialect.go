@@ -18,6 +18,12 @@ type dialect struct {
 	success func(work) answer
 	// failure is an error in the dialect's own shape.
 	failure func(failure) answer
+	// progress is what a look-up says of accepted work that is queued, in_progress or
+	// cancelled.
+	progress func(id, status string, created time.Time) answer
+	// background reports whether the request asks for work that goes on without a
+	// connection. Nil: it cannot.
+	background func(body []byte) bool
 }
 
 // work is one execution, seen by the writer of its answer.
@@ -25,6 +31,7 @@ type work struct {
 	ID       string
 	Now      time.Time
 	Body     []byte
+	Ends     End
 	Provider *Provider
 }
 
@@ -42,6 +49,8 @@ func dialectOf(path string) dialect {
 	switch {
 	case strings.HasSuffix(path, "/chat/completions"):
 		return openAI
+	case strings.HasSuffix(path, responsesPath) || strings.Contains(path, responsesPath+"/"):
+		return responses
 	case strings.HasSuffix(path, "/v1/messages"):
 		return anthropic
 	default:
@@ -55,7 +64,7 @@ func (c *call) lookUp() answer {
 	if intents, found := c.r.URL.Query()["intent"]; found {
 		list := []json.RawMessage{}
 		for _, ch := range c.p.ledger.chargesOf(intents[0]) {
-			list = append(list, ch.state(c.p.now()).Body)
+			list = append(list, ch.state(c.dialect, c.p.now()).Body)
 		}
 		return jsonAnswer(http.StatusOK, map[string]any{"data": list})
 	}
@@ -64,20 +73,15 @@ func (c *call) lookUp() answer {
 	if !found {
 		return c.dialect.failure(failure{Status: http.StatusNotFound, Message: "there is no such charge"})
 	}
-	return ch.state(c.p.now())
+	return ch.state(c.dialect, c.p.now())
 }
 
-// state is what a look-up says of the charge.
-func (c charge) state(now time.Time) answer {
-	if now.Before(c.ReadyAt) {
-		return processing(http.StatusOK, c.ID)
+// plainProgress tells of accepted work in the words of most providers.
+func plainProgress(id, status string, _ time.Time) answer {
+	if status != "cancelled" {
+		status = "processing"
 	}
-	return c.Answer
-}
-
-// processing is the answer while accepted work goes on.
-func processing(status int, id string) answer {
-	return jsonAnswer(status, map[string]string{"id": id, "status": "processing"})
+	return jsonAnswer(http.StatusOK, map[string]string{"id": id, "status": status})
 }
 
 // jsonAnswer encodes v, which must be made of plain structs, maps and valid raw JSON.

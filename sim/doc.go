@@ -1,7 +1,8 @@
 // Package sim is a fake provider that fails in the ways real ones do.
 //
-// It speaks three dialects: a plain JSON API (any path), the OpenAI chat
-// completions API and the Anthropic messages API. It misbehaves on request, and
+// It speaks four dialects: a plain JSON API (any path), the OpenAI chat
+// completions and responses APIs, the latter in the background too, and the
+// Anthropic messages API. It misbehaves on request, and
 // it keeps a ledger of executions: how often it really did the work of one
 // intent. A test asks the ledger, not the client, whether a charge happened
 // twice.
@@ -29,11 +30,15 @@
 //	status=503,retry_after=1s
 //	status=500,executed
 //	status=404,lookup
+//	accepted=2s,ends=failed
 //
 // [Faults] lists every fault. The modifiers are retry_after (a duration),
 // code (an error code in the answer), executed (do the work although the answer
 // is an error) and lookup (meant for GET requests; steps without it are
-// never taken by one).
+// never taken by one), ends (how accepted work ends: completed, failed, cancelled or
+// incomplete) and deaf (a cancel, a POST to the work's id and /cancel, is answered
+// "cancelled" and changes nothing). Work in the background is accepted whatever the
+// fault's name; "accepted=2s" says how long it takes, half of it queued.
 //
 // For each request the first of these that says something decides: a step
 // scripted for its intent ([Provider.ScriptFor]), a step of the queue

@@ -43,8 +43,12 @@ type charge struct {
 	ID      string    `json:"id"`
 	Intent  string    `json:"intent"`
 	Key     string    `json:"key"`
-	ReadyAt time.Time `json:"ready_at,omitzero"` // a look-up says processing before
-	Answer  answer    `json:"answer"`
+	ReadyAt time.Time `json:"ready_at,omitzero"` // a look-up says that it goes on before
+	Deaf    bool      `json:"deaf,omitempty"`    // a cancel changes nothing
+
+	CreatedAt   time.Time `json:"created_at,omitzero"`
+	CancelledAt time.Time `json:"cancelled_at,omitzero"`
+	Answer      answer    `json:"answer"`
 }
 
 // ledger counts. One lock covers a count and its line in the file, so that no
@@ -112,6 +116,13 @@ func (l *ledger) execute(r receipt, c charge, now time.Time) {
 	l.event(r, record{Entry: *e, Charge: &c})
 }
 
+// cancel gives up accepted work that is still under way.
+func (l *ledger) cancel(r receipt, id string, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.event(r, record{Entry: *r.entry, Cancelled: id, CancelledAt: now})
+}
+
 // finish closes the entry of a request and returns it.
 func (l *ledger) finish(r receipt, now time.Time) Entry {
 	l.mu.Lock()
@@ -133,6 +144,10 @@ func (l *ledger) event(r receipt, rec record) {
 // apply is the one way in which the ledger changes, live or read from a file.
 func (l *ledger) apply(rec record) {
 	l.putEntry(rec.Entry)
+	if c, known := l.charges.find(rec.Cancelled); known {
+		c.CancelledAt = rec.CancelledAt
+		l.charges.put(c.ID, c, int64(len(c.Answer.Body)))
+	}
 	if c := rec.Charge; c != nil {
 		l.executions++
 		l.intents.put(c.Intent, l.intents.get(c.Intent)+1, 0)

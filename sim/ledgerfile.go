@@ -7,13 +7,17 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 )
 
 // record is one line of the ledger file: an entry as it now is and, if this line
-// tells of an execution, what was done.
+// tells of an execution, what was done, or what was given up.
 type record struct {
 	Entry  Entry   `json:"entry"`
 	Charge *charge `json:"charge,omitempty"`
+
+	Cancelled   string    `json:"cancelled,omitempty"`
+	CancelledAt time.Time `json:"cancelled_at,omitzero"`
 }
 
 // ledgerFile appends lines. It does not sync: the file survives the death of the

@@ -6,7 +6,7 @@ import (
 )
 
 // openAI is the chat completions API, without streaming.
-var openAI = dialect{"chatcmpl-", openAICheck, openAISuccess, openAIFailure}
+var openAI = dialect{idPrefix: "chatcmpl-", check: openAICheck, success: openAISuccess, failure: openAIFailure, progress: plainProgress}
 
 type openAIAnswer struct {
 	ID          string         `json:"id"`

@@ -9,7 +9,7 @@ import (
 
 // plain is a JSON API of no particular vendor. It answers on every path that no
 // other dialect claims, to every method that may have an effect.
-var plain = dialect{"ch_", plainCheck, plainSuccess, plainFailure}
+var plain = dialect{idPrefix: "ch_", check: plainCheck, success: plainSuccess, failure: plainFailure, progress: plainProgress}
 
 type plainAnswer struct {
 	ID         string          `json:"id"`

@@ -19,6 +19,8 @@ type Step struct {
 	Code       string        // the error code in the answer; empty is the usual one for the status
 	Executed   bool          // with status: do the work all the same
 	Lookup     bool          // meant for GET requests
+	Ends       End           // how accepted work ends
+	Deaf       bool          // accepted work goes on after a cancel, which is acknowledged all the same
 }
 
 // Parse reads the text form of a step. Empty text is the zero Step. It fails on
@@ -72,6 +74,12 @@ func (s Step) String() string {
 	}
 	if s.Lookup {
 		parts = append(parts, "lookup")
+	}
+	if s.Ends != EndsCompleted {
+		parts = append(parts, "ends="+string(s.Ends))
+	}
+	if s.Deaf {
+		parts = append(parts, "deaf")
 	}
 	return strings.Join(parts, ",")
 }
@@ -141,8 +149,12 @@ func (s *Step) setModifier(name, value string, given bool) error {
 		s.Executed = true
 	case name == "lookup" && !given:
 		s.Lookup = true
+	case name == "ends" && given:
+		s.Ends, err = parseEnd(value)
+	case name == "deaf" && !given:
+		s.Deaf = true
 	default:
-		err = fmt.Errorf("not one of retry_after=, code=, executed, lookup")
+		err = fmt.Errorf("not one of retry_after=, code=, executed, lookup, ends=, deaf")
 	}
 	if err != nil {
 		return fmt.Errorf("sim: modifier %q: %w", name, err)

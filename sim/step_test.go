@@ -22,6 +22,8 @@ func TestParseReadsWhatStringWrites(t *testing.T) {
 		{" status = 503 , retry_after=1s, executed", sim.Step{Fault: "status", Status: 503, RetryAfter: time.Second, Executed: true}, "status=503,retry_after=1s,executed"},
 		{"status=404,lookup", sim.Step{Fault: "status", Status: 404, Lookup: true}, "status=404,lookup"},
 		{"status=429,code=insufficient_quota", sim.Step{Fault: "status", Status: 429, Code: "insufficient_quota"}, "status=429,code=insufficient_quota"},
+		{"accepted=2s,ends=failed,deaf", sim.Step{Fault: "accepted", Delay: 2 * time.Second, Ends: sim.EndsFailed, Deaf: true}, "accepted=2s,ends=failed,deaf"},
+		{"accepted,ends=completed", sim.Step{Fault: "accepted"}, "accepted"},
 		{"huge=64KiB", sim.Step{Fault: "huge", Bytes: 64 << 10}, "huge=65536"},
 	}
 	for _, tt := range tests {
@@ -43,6 +45,7 @@ func TestParseRefusesWhatItDoesNotKnow(t *testing.T) {
 	for _, text := range []string{
 		"lat", "late=soon", "late=-1s", "late=0s", "silent=1s", "status=99", "status=600", "status=ok", "huge=-1", "huge=9999999GiB",
 		"late=1s,executed=yes", "late=1s,often", "status=503,retry_after", "status=503,retry_after=x",
+		"accepted,ends=well", "accepted,ends", "accepted,deaf=yes",
 	} {
 		if got, err := sim.Parse(text); err == nil {
 			t.Errorf("Parse(%q) = %+v; want an error", text, got)

@@ -48,7 +48,13 @@ type attemptView struct {
 	ProviderID string              `json:"provider_id"`
 	StartedAt  time.Time           `json:"started_at"`
 	FinishedAt time.Time           `json:"finished_at"`
-	Discarded  *struct {
+
+	AcceptedAt      time.Time `json:"accepted_at"`
+	NextProbeAt     time.Time `json:"next_probe_at"`
+	AskedAt         time.Time `json:"asked_at"`
+	QuarantineUntil time.Time `json:"quarantine_until"`
+
+	Discarded *struct {
 		Winner string `json:"winner"`
 	} `json:"discarded"`
 }
@@ -98,7 +104,8 @@ func (a *attemptView) pairs() pairs {
 		{"id", clean(a.ID)}, {"job", clean(a.JobID)}, {"number", strconv.Itoa(a.Number)}, {"target", clean(a.Target)},
 		{"state", clean(string(a.State))}, {"phase", clean(string(a.Phase))}, {"outcome", clean(string(a.Outcome))},
 		{"evidence", clean(string(a.Evidence))}, {"provider key", clean(a.Key)}, {"provider id", clean(a.ProviderID)},
-		{"started", when(a.StartedAt)}, {"finished", when(a.FinishedAt)},
+		{"started", when(a.StartedAt)}, {"accepted", when(a.AcceptedAt)}, {"asked again", when(a.NextProbeAt)},
+		{"a person asked", when(a.AskedAt)}, {"quarantined until", when(a.QuarantineUntil)}, {"finished", when(a.FinishedAt)},
 	}
 	if a.Discarded != nil {
 		p = append(p, [2]string{"lost to", clean(a.Discarded.Winner)})

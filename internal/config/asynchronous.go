@@ -1,11 +1,13 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/onejob-dev/onejob"
 	httpcall "github.com/onejob-dev/onejob/provider/http"
+	"github.com/onejob-dev/onejob/provider/openai"
 )
 
 // Accepted recognises that the provider took the work and answers later.
@@ -37,6 +39,28 @@ type Callback struct {
 	Succeeded string `yaml:"succeeded" required:"true" doc:"A CEL condition over headers and body: the work succeeded."`
 	Failed    string `yaml:"failed" doc:"A CEL condition: the work was done and failed."`
 	Result    string `yaml:"result" default:"body" doc:"A CEL expression: the result."`
+
+	Signature *Signature `yaml:"signature" doc:"How the provider signs its reports, which is checked first. Absent: the token in callback_url alone is trusted."`
+}
+
+// Signature says how a provider signs its reports.
+type Signature struct {
+	Algorithm string `yaml:"algorithm" default:"hmac-sha256" enum:"hmac-sha256|standard-webhooks" doc:"hmac-sha256 signs the body. standard-webhooks signs webhook-id, webhook-timestamp and the body, no older than 5m."`
+	Secret    Secret `yaml:"secret" required:"true" doc:"What the provider signs with; ${env:NAME} and ${file:/path} are resolved."`
+	OldSecret Secret `yaml:"old_secret" doc:"Taken as well, while the provider still signs with it. Absent: none is."`
+	Header    string `yaml:"header" doc:"The header that carries the signature. hmac-sha256 needs it."`
+	Encoding  string `yaml:"encoding" enum:"hex|base64" doc:"How hmac-sha256 is written in the header. Absent: hex."`
+	Prefix    string `yaml:"prefix" doc:"What stands before the signature in the header, as in sha256=. Absent: nothing."`
+}
+
+func (s *Signature) options() *httpcall.Signature {
+	if s == nil {
+		return nil
+	}
+	return &httpcall.Signature{
+		Algorithm: httpcall.Algorithm(s.Algorithm), Secret: s.Secret.Value, OldSecret: s.OldSecret.Value,
+		Header: s.Header, Encoding: s.Encoding, Prefix: s.Prefix,
+	}
 }
 
 // Replay says that the same request under the same key has one effect.
@@ -60,13 +84,16 @@ func (t *HTTPTarget) asynchronous(o *httpcall.Options) {
 		o.Cancel = &httpcall.Cancel{Method: x.Method, URL: x.URL}
 	}
 	if b := t.Callback; b != nil {
-		o.Callback = &httpcall.Callback{Succeeded: b.Succeeded, Failed: b.Failed, Result: b.Result}
+		o.Callback = &httpcall.Callback{Succeeded: b.Succeeded, Failed: b.Failed, Result: b.Result, Signature: b.Signature.options()}
 	}
 }
 
 // reconcile says how attempts at the target can be found out about.
 func (t *Target) reconcile() onejob.Reconcile {
-	if t.HTTP == nil {
+	switch {
+	case t.OpenAI != nil:
+		return t.OpenAI.reconcile()
+	case t.HTTP == nil:
 		return onejob.Reconcile{}
 	}
 	r := onejob.Reconcile{Callback: t.HTTP.Callback != nil}
@@ -83,6 +110,26 @@ func (t *Target) reconcile() onejob.Reconcile {
 	return r
 }
 
+// keepsResponses reports whether what the target makes can be looked up.
+func (t *OpenAITarget) keepsResponses() bool {
+	return t.API == string(openai.APIResponses) || t.API == "" && t.Background
+}
+
+func (t *OpenAITarget) reconcile() onejob.Reconcile {
+	r := onejob.Reconcile{Lookup: t.keepsResponses()}
+	if l := t.Lookup; l != nil {
+		r.Authoritative, r.Every = l.Authoritative, time.Duration(l.Every)
+	}
+	return r
+}
+
+func (t *OpenAITarget) check(d *decoder, path string) {
+	checkURL(d, path+".base_url", t.BaseURL)
+	if t.Lookup != nil && !t.keepsResponses() {
+		d.fault(path+".lookup", "chat completions cannot be looked up: set api: responses, or take it out")
+	}
+}
+
 // checkAsynchronous finds what does not make sense together.
 func (t *HTTPTarget) checkAsynchronous(d *decoder, path, publicURL string) {
 	usesURL := usesCallback.MatchString(t.Request.Body)
@@ -95,6 +142,11 @@ func (t *HTTPTarget) checkAsynchronous(d *decoder, path, publicURL string) {
 		d.fault(path+".callback", "the request's body does not tell the provider where to report: put {{ callback_url }} in it")
 	case usesURL && t.Replay != nil && t.Replay.Safe:
 		d.fault(path+".replay", "a body with callback_url may change, so it is not sent again: take one of them out")
+	}
+	for i, o := range t.Outcomes {
+		if o.Class == string(onejob.OutcomeAccepted) && t.Accepted == nil {
+			d.fault(fmt.Sprintf("%s.outcomes[%d].class", path, i), "accepted needs accepted.id, which finds the provider's own id for the work")
+		}
 	}
 	if t.Accepted != nil && t.Lookup == nil && t.Callback == nil {
 		d.fault(path+".accepted", "nobody would hear how the work ended: add lookup or callback")
@@ -109,12 +161,10 @@ func (t *HTTPTarget) checkAsynchronous(d *decoder, path, publicURL string) {
 
 // warnOfTarget says where a setting does less than it seems to.
 func (c *Config) warnOfTarget(name string, t *Target) {
-	if t.HTTP == nil || t.HTTP.Lookup == nil || !t.HTTP.Lookup.Authoritative {
-		return
-	}
 	r := t.reconcile()
 	switch {
-	case t.HTTP.MaxExecution == 0:
+	case !r.Authoritative:
+	case t.maxExecution() == 0:
 		c.warn("targets.%s: lookup.authoritative does nothing without max_execution, since the work may still begin", name)
 	case !r.Lookup && !r.ByAttempt:
 		c.warn("targets.%s: lookup.authoritative does nothing, since lookup.url names neither {id} nor {attempt_id}", name)

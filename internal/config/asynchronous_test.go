@@ -22,7 +22,7 @@ targets:
     accepted: {id: body.id}
     lookup: {url: "https://acme.example/v1/charges/{id}", authoritative: true, every: 5s, running: "body.status == 'processing'", succeeded: "body.status == 'succeeded'", failed: "body.status == 'failed'"}
     cancel: {url: "https://acme.example/v1/charges/{id}/cancel"}
-    callback: {succeeded: "body.status == 'succeeded'"}
+    callback: {succeeded: "body.status == 'succeeded'", signature: {header: X-Signature, prefix: "sha256=", secret: k}}
   stripe:
     provider: http
     request: {url: https://stripe.example/v1/charges}
@@ -30,8 +30,10 @@ targets:
     lookup: {url: "https://stripe.example/search?job={job_id}", succeeded: "body.ok"}
     replay: {safe: true, for: 24h}
   openai: {provider: openai, model: m, api_key: k}
+  deep: {provider: openai, model: m, api_key: k, background: true, max_execution: 1h, lookup: {every: 5s, authoritative: true}}
+  kept: {provider: openai, model: m, api_key: k, api: responses}
 kinds:
-  charge: {effect: external, targets: [acme, stripe, openai], failover: never, unknown: {ask_after: 10m}}
+  charge: {effect: external, targets: [acme, stripe, openai, deep, kept], failover: never, unknown: {ask_after: 10m}}
 `
 
 func TestTargetsSayHowTheyCanBeAsked(t *testing.T) {
@@ -50,6 +52,8 @@ func TestTargetsSayHowTheyCanBeAsked(t *testing.T) {
 		"acme":   {Lookup: true, Authoritative: true, Callback: true, Every: 5 * time.Second},
 		"stripe": {Search: true, Every: 2 * time.Second, ReplaySafe: true, ReplayFor: 24 * time.Hour},
 		"openai": {},
+		"deep":   {Lookup: true, Authoritative: true, Every: 5 * time.Second},
+		"kept":   {Lookup: true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -91,16 +95,21 @@ func TestWhatCannotWorkTogetherIsRefused(t *testing.T) {
 		hook  = head + "    request: {url: 'http://x', body: '{\"u\": {{ callback_url }}}'}\n"
 	)
 	for name, tt := range map[string]struct{ text, want string }{
-		"AcceptedUnheard":        {plain + "    accepted: {id: body.id}\n", "targets.a.accepted: nobody would hear"},
-		"LookupByAnIDNobodyHas":  {plain + "    lookup: {url: 'http://x/{id}', succeeded: 'true'}\n", "targets.a.lookup.url: {id} is the provider's own"},
-		"FailedByKey":            {plain + "    lookup: {url: 'http://x/{key}', succeeded: 'true', failed: 'false'}\n", "targets.a.lookup.failed: "},
-		"LookupWithoutAName":     {plain + "    lookup: {url: 'http://x/y', succeeded: 'true'}\n", "lookup.url names none of"},
-		"BadCondition":           {plain + "    lookup: {url: 'http://x/{key}', succeeded: 'body ='}\n", "targets.a.lookup.succeeded: "},
-		"ReplayWithoutAKey":      {plain + "    replay: {safe: true, for: 1h}\n", "targets.a.replay: the provider gets no key"},
-		"CallbackNobodyIsToldOf": {plain + "    callback: {succeeded: 'true'}\n", "targets.a.callback: the request's body does not tell"},
-		"CallbackURLUnread":      {hook, "targets.a.request.body: callback_url needs callback"},
-		"ReplayWithCallback":     {hook + "    callback: {succeeded: 'true'}\n    replay: {safe: true, for: 1h}\n", "targets.a.replay: a body with callback_url"},
-		"RelativePublicURL":      {"public_url: /x\n", "public_url: it is not an absolute"},
+		"AcceptedUnheard":          {plain + "    accepted: {id: body.id}\n", "targets.a.accepted: nobody would hear"},
+		"LookupByAnIDNobodyHas":    {plain + "    lookup: {url: 'http://x/{id}', succeeded: 'true'}\n", "targets.a.lookup.url: {id} is the provider's own"},
+		"FailedByKey":              {plain + "    lookup: {url: 'http://x/{key}', succeeded: 'true', failed: 'false'}\n", "targets.a.lookup.failed: "},
+		"LookupWithoutAName":       {plain + "    lookup: {url: 'http://x/y', succeeded: 'true'}\n", "lookup.url names none of"},
+		"BadCondition":             {plain + "    lookup: {url: 'http://x/{key}', succeeded: 'body ='}\n", "targets.a.lookup.succeeded: "},
+		"ReplayWithoutAKey":        {plain + "    replay: {safe: true, for: 1h}\n", "targets.a.replay: the provider gets no key"},
+		"CallbackNobodyIsToldOf":   {plain + "    callback: {succeeded: 'true'}\n", "targets.a.callback: the request's body does not tell"},
+		"CallbackURLUnread":        {hook, "targets.a.request.body: callback_url needs callback"},
+		"ReplayWithCallback":       {hook + "    callback: {succeeded: 'true'}\n    replay: {safe: true, for: 1h}\n", "targets.a.replay: a body with callback_url"},
+		"AcceptedByARuleWithoutID": {plain + "    outcomes: [{when: 'status == 409', class: accepted}]\n", "targets.a.outcomes[0].class: accepted needs accepted.id"},
+		"ChatInTheBackground":      {"targets: {a: {provider: openai, model: m, api_key: k, api: chat, background: true}}", "targets.a.background: "},
+		"ChatLookedUp":             {"targets: {a: {provider: openai, model: m, api_key: k, lookup: {every: 5s}}}", "targets.a.lookup: chat completions cannot be looked up"},
+		"ChatAccepted":             {"targets: {a: {provider: openai, model: m, api_key: k, outcomes: [{when: 'true', class: accepted}]}}", "targets.a.outcomes: class accepted needs api responses"},
+		"MessageAccepted":          {"targets: {a: {provider: anthropic, model: m, api_key: k, outcomes: [{when: 'true', class: accepted}]}}", "targets.a.outcomes: class accepted"},
+		"RelativePublicURL":        {"public_url: /x\n", "public_url: it is not an absolute"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -116,6 +125,10 @@ func TestAnAuthorityThatProvesNothingIsWarnedOf(t *testing.T) {
 	t.Parallel()
 
 	const target = "targets:\n  a:\n    provider: http\n    request: {url: 'http://x'}\n"
+	deep := mustLoad(t, "targets: {a: {provider: openai, model: m, api_key: k, background: true, lookup: {authoritative: true}}}", nil)
+	if got := strings.Join(deep.Warnings, "\n"); !strings.Contains(got, "without max_execution") {
+		t.Errorf("a background response: warnings %q", got)
+	}
 	for text, want := range map[string]string{
 		"    lookup: {url: 'http://x/{attempt_id}', succeeded: 'true', authoritative: true}\n":                 "without max_execution",
 		"    max_execution: 1m\n    lookup: {url: 'http://x/{key}', succeeded: 'true', authoritative: true}\n": "neither {id} nor {attempt_id}",

@@ -79,6 +79,7 @@ func (t *Target) provider(callbackURL func(onejob.Request) string) (digester, er
 func (t *OpenAITarget) options() openai.Options {
 	return openai.Options{
 		BaseURL: t.BaseURL, Model: t.Model, APIKey: t.APIKey.Value, Organization: t.Organization, Project: t.Project,
+		API: openai.API(t.API), Background: t.Background,
 		Price: wire.TokenPrice(t.Price), Outcomes: rulesOf(t.Outcomes),
 		MaxResponseBytes: t.MaxResponseBytes, DialTimeout: time.Duration(t.DialTimeout),
 	}

@@ -193,7 +193,7 @@ func (t *Target) check(d *decoder, path, publicURL string) {
 		t.HTTP.check(d, path)
 		t.HTTP.checkAsynchronous(d, path, publicURL)
 	case t.OpenAI != nil:
-		checkURL(d, path+".base_url", t.OpenAI.BaseURL)
+		t.OpenAI.check(d, path)
 	case t.Anthropic != nil:
 		checkURL(d, path+".base_url", t.Anthropic.BaseURL)
 	}

@@ -51,7 +51,7 @@ func TestEveryExampleIsValid(t *testing.T) {
 				Path: path, Text: []byte(resolvable),
 				Getenv: func(name string) string {
 					if strings.HasSuffix(name, "_KEY") {
-						return "a-credential"
+						return "whsec_YS1jcmVkZW50aWFs" // what some sign with is base64
 					}
 					return ""
 				},

@@ -47,14 +47,17 @@ type Request struct {
 // OutcomeRule says what certain answers prove.
 type OutcomeRule struct {
 	When        string `yaml:"when" required:"true" doc:"A CEL expression over status, headers and body."`
-	Class       string `yaml:"class" required:"true" enum:"not_executed|refused|executed_failed|succeeded|unknown|result_lost" doc:"What it proves."`
+	Class       string `yaml:"class" required:"true" enum:"not_executed|refused|executed_failed|succeeded|unknown|result_lost|accepted" doc:"What it proves. accepted needs accepted.id, or api responses: the work is looked up under that id."`
 	TargetFault bool   `yaml:"target_fault" default:"false" doc:"The target is at fault, not the input: another target may do."`
 }
 
 // OpenAITarget speaks the OpenAI API, at OpenAI or at a compatible server.
 type OpenAITarget struct {
 	Provider         string        `yaml:"provider" required:"true" enum:"openai" doc:"OpenAI or a compatible server."`
-	BaseURL          string        `yaml:"base_url" doc:"Where the API is, without /chat/completions. Absent: OpenAI's own."`
+	BaseURL          string        `yaml:"base_url" doc:"Where the API is, without /chat/completions or /responses. Absent: OpenAI's own."`
+	API              string        `yaml:"api" enum:"chat|responses" doc:"What is called: chat completions or responses. Absent: responses with background, else chat."`
+	Background       bool          `yaml:"background" default:"false" doc:"Responses go on without a connection and are looked up until they are done: they are asked for with background and store true. It needs api responses."`
+	Lookup           *OpenAILookup `yaml:"lookup" doc:"How responses are looked up. Absent: every 2s, and one that is not found proves nothing."`
 	Model            string        `yaml:"model" required:"true" doc:"The model's name there."`
 	APIKey           Secret        `yaml:"api_key" doc:"The credential; ${env:NAME} and ${file:/path} are resolved. A base_url may do without."`
 	Organization     string        `yaml:"organization" doc:"Absent: not sent."`
@@ -64,6 +67,12 @@ type OpenAITarget struct {
 	MaxResponseBytes int64         `yaml:"max_response_bytes" min:"1" max:"1073741824" doc:"The largest answer that is kept, in bytes. Absent: the provider's own bound."`
 	DialTimeout      Duration      `yaml:"dial_timeout" min:"1ms" max:"5m" doc:"Bounds the making of a connection. Absent: the provider's own bound."`
 	Outcomes         []OutcomeRule `yaml:"outcomes" doc:"What certain answers prove, ahead of the usual table."`
+}
+
+// OpenAILookup says how responses are looked up.
+type OpenAILookup struct {
+	Authoritative bool     `yaml:"authoritative" default:"false" doc:"A response that is not found proves that nothing happened, once max_execution has passed. OpenAI forgets responses, so this is for servers that do not."`
+	Every         Duration `yaml:"every" default:"2s" min:"100ms" max:"1h" doc:"The pause after the first question. It grows to 5m."`
 }
 
 // AnthropicTarget speaks the Anthropic messages API.

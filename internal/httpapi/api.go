@@ -20,6 +20,7 @@ type api struct {
 	serving   gauge // requests being served
 	holding   gauge // requests that wait for a job, or stream it
 	summing   gauge // sums of money under way
+	refusals  *refusals
 	readiness readiness
 	origin    *http.CrossOriginProtection
 	document  func() ([]byte, error) // the OpenAPI document; made once, when it is asked for
@@ -38,7 +39,7 @@ func New(opts Options) (http.Handler, error) {
 		client: opts.Client, opts: opts, log: opts.Logger,
 		mux: http.NewServeMux(), verbs: verbs{},
 		serving: newGauge(opts.MaxRequests), holding: newGauge(opts.MaxHolding), summing: newGauge(summingAtOnce),
-		origin: http.NewCrossOriginProtection(),
+		origin: http.NewCrossOriginProtection(), refusals: newRefusals(&opts),
 	}
 	routes := a.routes()
 	a.document = sync.OnceValues(func() ([]byte, error) { return document(routes) })

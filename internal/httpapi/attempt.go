@@ -31,6 +31,9 @@ type Attempt struct {
 	SendBy          time.Time `json:"send_by,omitzero"`
 	QuarantineUntil time.Time `json:"quarantine_until,omitzero" doc:"No ruling but success before it"`
 	StartedAt       time.Time `json:"started_at"`
+	AcceptedAt      time.Time `json:"accepted_at,omitzero" doc:"Since when the provider is known to be at it, under provider_id"`
+	NextProbeAt     time.Time `json:"next_probe_at,omitzero" doc:"When its provider is asked about it next; absent: not by itself"`
+	AskedAt         time.Time `json:"asked_at,omitzero" doc:"When a person was asked to settle it"`
 	FinishedAt      time.Time `json:"finished_at,omitzero"`
 
 	CostMicros int64          `json:"cost_micros,omitzero"`
@@ -82,6 +85,7 @@ func attemptOf(t *onejob.Attempt) Attempt {
 		Phase: t.Phase, Outcome: t.Outcome, Evidence: evidenceOf(&t.Evidence), Error: failureOf(t.Error),
 		ProviderID: t.ProviderID, ProviderKey: t.ProviderKey, CertificateID: t.CertificateID, WaiverID: t.WaiverID,
 		SendBy: utc(t.SendBy), QuarantineUntil: utc(t.QuarantineUntil), StartedAt: t.StartedAt.UTC(), FinishedAt: utc(t.FinishedAt),
+		AcceptedAt: utc(t.AcceptedAt), NextProbeAt: utc(t.NextProbeAt), AskedAt: utc(t.AskedAt),
 		CostMicros: t.CostMicros, Currency: t.Currency,
 	}
 	if jsontext.Value(t.Usage).IsValid() {

@@ -30,6 +30,11 @@ type Observer interface {
 	AttemptEnded(target string, outcome onejob.Outcome, took time.Duration)
 	RaceLost(target string)
 	Incident(kind onejob.EventKind)
+	// ProbeAnswered is told of a report about an attempt in doubt, and of what it
+	// proves. Empty: nothing.
+	ProbeAnswered(target string, method onejob.ProbeMethod, outcome onejob.Outcome)
+	// CallbackRefused is told of a report that does not prove where it comes from.
+	CallbackRefused(reason string)
 }
 
 // Options tunes the API. Client is required.
@@ -56,6 +61,9 @@ type Options struct {
 	// instance's, which their tokens were made with. Without it none is received.
 	Callbacks map[string]CallbackReader
 	Secret    onejob.Secret
+	// CallbackWait is how long a report waits for the call that it is about to be
+	// recorded. Zero means 5 s.
+	CallbackWait time.Duration
 
 	// Endpoints are those of webhooks that are configured, for operators to see.
 	// Empty: only those that are disabled are listed.
@@ -104,7 +112,7 @@ func (o Options) withDefaults() (Options, error) {
 			errs = append(errs, fmt.Errorf("%s is negative", name))
 		}
 	}
-	for name, d := range map[string]time.Duration{"Heartbeat": o.Heartbeat, "KeepPayloads": o.KeepPayloads, "KeepKeys": o.KeepKeys} {
+	for name, d := range map[string]time.Duration{"Heartbeat": o.Heartbeat, "CallbackWait": o.CallbackWait, "KeepPayloads": o.KeepPayloads, "KeepKeys": o.KeepKeys} {
 		if d < 0 {
 			errs = append(errs, fmt.Errorf("%s is negative", name))
 		}
@@ -116,6 +124,7 @@ func (o Options) withDefaults() (Options, error) {
 	fill(&o.MaxRequests, defaultMaxRequests)
 	fill(&o.MaxHolding, defaultMaxHolding)
 	fill(&o.Heartbeat, defaultHeartbeat)
+	fill(&o.CallbackWait, defaultCallbackWait)
 	if o.Keys == nil {
 		o.Keys = nobody{}
 	}
@@ -150,10 +159,12 @@ func (nobody) Authenticate(context.Context, string) (onejob.APIKey, error) {
 
 type unobserved struct{}
 
-func (unobserved) RequestServed(string, string, int, time.Duration)   {}
-func (unobserved) JobSubmitted(string, string)                        {}
-func (unobserved) UnknownResolved(string, onejob.Outcome)             {}
-func (unobserved) AttemptStarted(string)                              {}
-func (unobserved) AttemptEnded(string, onejob.Outcome, time.Duration) {}
-func (unobserved) RaceLost(string)                                    {}
-func (unobserved) Incident(onejob.EventKind)                          {}
+func (unobserved) RequestServed(string, string, int, time.Duration)         {}
+func (unobserved) JobSubmitted(string, string)                              {}
+func (unobserved) UnknownResolved(string, onejob.Outcome)                   {}
+func (unobserved) AttemptStarted(string)                                    {}
+func (unobserved) AttemptEnded(string, onejob.Outcome, time.Duration)       {}
+func (unobserved) ProbeAnswered(string, onejob.ProbeMethod, onejob.Outcome) {}
+func (unobserved) CallbackRefused(string)                                   {}
+func (unobserved) RaceLost(string)                                          {}
+func (unobserved) Incident(onejob.EventKind)                                {}

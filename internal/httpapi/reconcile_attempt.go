@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/onejob-dev/onejob"
 )
 
@@ -82,58 +80,5 @@ func listProbesDoc() operation {
 		description: "The newest 200.",
 		answers:     []answer{{status: 200, says: "The questions", body: ProbeList{}}},
 		problems:    []onejob.Code{onejob.CodeNotFound},
-	}
-}
-
-// CallbackReader reads what a target's provider reports by itself. A report that
-// settles nothing is an error.
-type CallbackReader interface {
-	ReadCallback(header http.Header, body []byte) (onejob.Answer, error)
-}
-
-// CallbackAnswer is what a provider that reported is told.
-type CallbackAnswer struct {
-	Duplicate bool `json:"duplicate" doc:"The attempt had ended before"`
-}
-
-// receiveCallback serves POST /v1/callbacks/{target}/{token}. It needs no
-// credential: the token proves that this instance gave it out for this attempt.
-func (a *api) receiveCallback(w http.ResponseWriter, r *http.Request) error {
-	target := r.PathValue("target")
-	reader, known := a.opts.Callbacks[target]
-	id, genuine := onejob.CheckCallbackToken(a.opts.Secret, target, r.PathValue("token"))
-	if !known || !genuine || a.opts.Secret == "" {
-		a.log.InfoContext(r.Context(), "a report with a token that is not valid was refused")
-		return &onejob.Error{Code: onejob.CodeNotFound, Message: "there is no such callback"}
-	}
-	body, err := a.readJSON(w, r)
-	if err != nil {
-		return err
-	}
-	p := onejob.ReportParams{Target: target, AttemptID: id}
-	if answer, err := reader.ReadCallback(r.Header, body); err == nil {
-		p.Answer = &answer
-	}
-	duplicate, err := a.client.Report(r.Context(), p)
-	if err != nil {
-		return err
-	}
-	answer, err := encode(CallbackAnswer{Duplicate: duplicate})
-	if err != nil {
-		return err
-	}
-	write(w, http.StatusOK, "application/json", answer)
-	return nil
-}
-
-func receiveCallbackDoc() operation {
-	return operation{
-		id: "receiveCallback", summary: "Report how an attempt ended, as its provider",
-		description: "The URL is given to the provider as callback_url. Its token is good for one attempt at one target.",
-		body:        jsontext.Value{},
-		answers:     []answer{{status: 200, says: "It was received", body: CallbackAnswer{}}},
-		problems: []onejob.Code{
-			onejob.CodeNotFound, onejob.CodeRequestInProgress, onejob.CodePayloadTooLarge, onejob.CodeUnsupportedMedia, onejob.CodeOverloaded, onejob.CodeInternal,
-		},
 	}
 }

@@ -74,6 +74,7 @@ func newHookWorld(t *testing.T) *world {
 	t.Helper()
 	return newWorld(t, func(_ *onejob.Options, o *httpapi.Options) {
 		o.Secret, o.Callbacks = hookSecret, map[string]httpapi.CallbackReader{"acme": hook{}}
+		o.CallbackWait = 2 * time.Second
 	})
 }
 

@@ -108,6 +108,41 @@ var mutations = []mutation{
 		tests: []string{"."},
 	},
 	{
+		name:  "a replay without quarantine, SQLite",
+		edits: []edit{{"store/sqlite/probe_record.go", "SET send_by = ?, quarantine_until = ?\n", "SET send_by = ?, quarantine_until = coalesce(quarantine_until, ?)\n"}},
+		tests: []string{"-run", "TestStore/ProbeRecord", "./store/sqlite"},
+	},
+	{
+		name:  "a replay without quarantine, PostgreSQL",
+		edits: []edit{{"store/postgres/proberecord.go", "               + greatest(interval '0', onejob_now() + u.send_within * interval '1 microsecond' - a.send_by)\n", ""}},
+		tests: []string{"-run", "TestStore/ProbeRecord", "./store/postgres"},
+	},
+	{
+		name:  "a replay announced without its bytes",
+		edits: []edit{{"engine/replay.go", "SendWithin: policy.SendWithin,", ""}},
+		tests: []string{"-run", "Replay", "./engine"},
+	},
+	{
+		name:  "a forged report believed",
+		edits: []edit{{"provider/http/signature.go", "good = hmac.Equal(given, mac.Sum(nil)) || good", "good = true"}},
+		tests: []string{"./provider/http"},
+	},
+	{
+		name:  "a report at another target believed",
+		edits: []edit{{"callback.go", "callback v1\\x00\" + target + \"\\x00\" + attemptID", "callback v1\\x00\" + attemptID"}},
+		tests: []string{"-run", "Report|Callback", ".", "./internal/httpapi"},
+	},
+	{
+		name:  "given up is proof of nothing done",
+		edits: []edit{{"engine/ask.go", "if q.Job.CancelRequestedAt.IsZero() { // it had", "if false { // it had"}},
+		tests: []string{"-run", "GivenUp", "./engine"},
+	},
+	{
+		name:  "another response taken for ours",
+		edits: []edit{{"provider/openai/responses.go", "case idOf(s) != req.ProviderID:", "case idOf(s) == \"\":"}},
+		tests: []string{"./provider/openai"},
+	},
+	{
 		name:  "request replayed by the transport",
 		edits: []edit{{"provider/wire/exchange.go", "hr.Body = io.NopCloser(bytes.NewReader(m.Body))", "hr.Body = io.NopCloser(bytes.NewReader(m.Body))\n\t\thr.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(m.Body)), nil }"}},
 		tests: []string{"./provider/wire"},

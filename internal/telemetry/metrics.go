@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -47,6 +48,9 @@ type Metrics struct {
 	swept            prometheus.Counter
 	webhooks         *prometheus.CounterVec
 	webhookDuration  *prometheus.HistogramVec
+	probes           *prometheus.CounterVec
+	peopleAsked      prometheus.Counter
+	callbacksRefused *prometheus.CounterVec
 	requests         *prometheus.HistogramVec
 }
 
@@ -86,12 +90,20 @@ func NewMetrics(opts Options) *Metrics {
 			"Tries of webhooks by endpoint and what came of them: delivered, retrying, failed or gone.", "endpoint", "result"),
 		webhookDuration: histograms("onejob_webhook_try_duration_seconds",
 			"Tries of webhooks, from reading the job until it was written down what came of them.", requestBuckets, "endpoint"),
+		probes: counters("onejob_probes_total",
+			"Questions about attempts in doubt, by how they were asked and what the answer proves; nothing proves nothing.", "target", "method", "outcome"),
+		peopleAsked: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "onejob_people_asked_total", Help: "Attempts that stayed in doubt for so long that a person was asked to settle them.",
+		}),
+		callbacksRefused: counters("onejob_callbacks_refused_total",
+			"Reports that did not prove where they came from, by reason: token, signature or rate.", "reason"),
 		requests: histograms("onejob_http_request_duration_seconds",
 			"HTTP requests by route, held ones included.", requestBuckets, "method", "route", "status"),
 	}
 	m.registry.MustRegister(
 		m.jobsCreated, m.attempts, m.attemptDuration, m.attemptsInflight, m.unknownResolved,
-		m.races, m.guardBlocks, m.incidents, m.swept, m.webhooks, m.webhookDuration, m.requests,
+		m.races, m.guardBlocks, m.incidents, m.swept, m.webhooks, m.webhookDuration,
+		m.probes, m.peopleAsked, m.callbacksRefused, m.requests,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		buildInfo(opts.Version, opts.Revision),
 	)
@@ -140,6 +152,19 @@ func (m *Metrics) Blocked(reason onejob.BlockReason) {
 
 // Swept counts n attempts that a sweep settled.
 func (m *Metrics) Swept(n int) { m.swept.Add(float64(n)) }
+
+// ProbeAnswered counts a question about an attempt in doubt, and what its answer
+// proves. Empty: nothing.
+func (m *Metrics) ProbeAnswered(target string, method onejob.ProbeMethod, outcome onejob.Outcome) {
+	m.probes.WithLabelValues(target, string(method), cmp.Or(string(outcome), "nothing")).Inc()
+}
+
+// PeopleAsked counts n attempts that people were asked about.
+func (m *Metrics) PeopleAsked(n int) { m.peopleAsked.Add(float64(n)) }
+
+// CallbackRefused counts a report that did not prove where it came from; reason is
+// token, signature or rate.
+func (m *Metrics) CallbackRefused(reason string) { m.callbacksRefused.WithLabelValues(reason).Inc() }
 
 // UnknownResolved counts an unknown attempt that was settled: by is operator,
 // provider_lookup, late_answer or callback, and as the outcome.

@@ -46,6 +46,10 @@ func TestEverythingThatHappensIsCounted(t *testing.T) {
 	m.Incident(onejob.EventDuplicateEffect)
 	m.Blocked(onejob.BlockAttemptUnknown)
 	m.Swept(3)
+	m.ProbeAnswered("acme", onejob.ProbeLookup, onejob.OutcomeSucceeded)
+	m.ProbeAnswered("acme", onejob.ProbeLookup, "")
+	m.PeopleAsked(2)
+	m.CallbackRefused("token")
 	m.UnknownResolved("operator", onejob.OutcomeNotExecuted)
 	m.WebhookTried("ep_1", "retrying", 3*time.Second)
 	m.RequestServed("POST", "/v1/jobs", 202, 3*time.Millisecond)
@@ -61,6 +65,10 @@ func TestEverythingThatHappensIsCounted(t *testing.T) {
 		`onejob_incidents_total{kind="duplicate_effect"} 1`,
 		`onejob_guard_blocks_total{reason="attempt_unknown"} 1`,
 		`onejob_attempts_swept_total 3`,
+		`onejob_probes_total{method="lookup",outcome="succeeded",target="acme"} 1`,
+		`onejob_probes_total{method="lookup",outcome="nothing",target="acme"} 1`,
+		`onejob_people_asked_total 2`,
+		`onejob_callbacks_refused_total{reason="token"} 1`,
 		`onejob_unknown_resolved_total{as="not_executed",by="operator"} 1`,
 		`onejob_webhook_tries_total{endpoint="ep_1",result="retrying"} 1`,
 		`onejob_webhook_try_duration_seconds_sum{endpoint="ep_1"} 3`,

@@ -88,6 +88,9 @@ func (o Options) check(base string) error {
 	if o.APIKey == "" {
 		errs = append(errs, errors.New("api_key is required"))
 	}
+	if wire.Accepts(o.Outcomes) {
+		errs = append(errs, errors.New("outcomes: class accepted: a message cannot be looked up"))
+	}
 	if strings.ContainsAny(o.APIKey.Reveal()+o.Version, "\r\n\x00") {
 		errs = append(errs, errors.New("api_key or version has control characters"))
 	}

@@ -2,6 +2,7 @@ package httpcall_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,7 +33,6 @@ func TestOutcomesOverrideTheTable(t *testing.T) {
 		{"succeeded", rule("status == 409", onejob.OutcomeSucceeded, false), status(409), onejob.OutcomeSucceeded, nil, ""},
 		{"unknown", rule("status == 200", onejob.OutcomeUnknown, false), status(200), "", nil, ""},
 		{"result lost", rule("status == 200", onejob.OutcomeResultLost, false), status(200), onejob.OutcomeResultLost, nil, ""},
-		{"accepted without an id is unknown", rule("status == 200", onejob.OutcomeAccepted, false), status(200), "", nil, ""},
 		{"never of a success that broke off", rule("status == 200", onejob.OutcomeSucceeded, false), func(x *providertest.Exchange) {
 			x.Write("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{")
 			x.Close()
@@ -57,6 +57,34 @@ func TestOutcomesOverrideTheTable(t *testing.T) {
 				t.Errorf("outcome %q, next %q, error %v; want %q, %q, %v", a.Outcome, a.Next, err, c.outcome, c.next, c.proof)
 			}
 		})
+	}
+}
+
+func TestARuleCanSayThatWorkWasAccepted(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		code    int
+		body    string
+		outcome onejob.Outcome // empty: doubt
+	}{
+		{409, `{"id":"ch_1","error":"it is under way already"}`, onejob.OutcomeAccepted},
+		{409, `{"error":"it is under way already"}`, ""},
+		{409, `no JSON`, ""},
+		{202, `{"id":"ch_1"}`, onejob.OutcomeAccepted},
+	} {
+		srv := providertest.Serve(t, func(x *providertest.Exchange) { x.Answer(c.code, c.body) })
+		p := newProvider(t, httpcall.Options{
+			URL: srv.URL, Accepted: &httpcall.Accepted{ID: "body.id"},
+			Outcomes: []wire.Rule{{When: "status == 409", Class: onejob.OutcomeAccepted}},
+		})
+		a, err := p.Call(t.Context(), onejob.Request{Input: []byte(`{}`)})
+		if a.Outcome != c.outcome || (c.outcome == "") != (err != nil) || a.Outcome == onejob.OutcomeAccepted && a.ProviderID != "ch_1" {
+			t.Errorf("%d %s: %q as %q, %v; want %q", c.code, c.body, a.Outcome, a.ProviderID, err, c.outcome)
+		}
+	}
+	_, err := httpcall.New(httpcall.Options{URL: "http://x", Outcomes: []wire.Rule{{When: "status == 409", Class: onejob.OutcomeAccepted}}})
+	if err == nil || !strings.Contains(err.Error(), "accepted needs accepted.id") {
+		t.Errorf("New without accepted.id: %v; want it to ask for one", err)
 	}
 }
 
@@ -90,6 +118,20 @@ func asynchronous(url string) httpcall.Options {
 		Cancel:   &httpcall.Cancel{URL: url + "/v1/charges/{id}/cancel?by={attempt_id}"},
 		Callback: &httpcall.Callback{Succeeded: "body.status == 'succeeded'", Failed: "body.status == 'failed'", Result: "body"},
 	}
+}
+
+func TestLookups(t *testing.T) {
+	t.Parallel()
+	providertest.RunLookups(t, providertest.LookupOptions{
+		Open: func(t testing.TB, url string) onejob.Provider {
+			opts := asynchronous(url)
+			opts.SecretHeaders = map[string]onejob.Secret{"Authorization": "Bearer " + providertest.Canary}
+			return newProvider(t, opts)
+		},
+		ID: "ch_1", Path: "/v1/charges/ch_1",
+		Running:   `{"id":"ch_1","status":"processing"}`,
+		Succeeded: `{"id":"ch_1","status":"succeeded","result":{"n":1}}`, Failed: `{"id":"ch_1","status":"failed"}`,
+	})
 }
 
 func TestAnAsynchronousTargetAcceptsUnderItsOwnID(t *testing.T) {

@@ -29,8 +29,9 @@ func (p *Provider) compile() error {
 	p.plan.usage = c.expression("usage", o.Usage)
 	c.check(o.Currency == "" || o.Cost != "", "currency: there is no cost")
 	c.asynchronous(o, &p.plan)
+	c.check(!wire.Accepts(o.Outcomes) || o.Accepted != nil, "outcomes: class accepted needs accepted.id, which finds the provider's own id for the work")
 	p.reading = wire.Reading{
-		MediaType: o.ResultType, Rules: rules, InspectFunc: p.inspect, PriceFunc: p.price, NowFunc: o.NowFunc,
+		MediaType: o.ResultType, Rules: rules, InspectFunc: p.inspect, IDFunc: p.acceptedID, PriceFunc: p.price, NowFunc: o.NowFunc,
 	}
 	return errors.Join(c.errs...)
 }

@@ -94,17 +94,27 @@ func (o Options) secrets() []onejob.Secret {
 type plan struct {
 	cost, usage      *wire.Expression
 	acceptedWhen, id *wire.Expression
-	lookup, callback *states // nil: none
+	lookup, callback *states   // nil: none
+	signature        *verifier // nil: reports are not signed
 }
 
 // inspect looks into a complete JSON body of a 2xx answer.
 func (p *Provider) inspect(s *wire.Seen) {
 	if p.plan.acceptedWhen != nil && p.plan.acceptedWhen.Holds(s) {
 		s.Finding = wire.FindingAccepted
-		s.ProviderID, _ = p.plan.id.AsText(s)
+		s.ProviderID = p.acceptedID(s)
 		return
 	}
 	wire.SaysFailed(s)
+}
+
+// acceptedID finds the provider's own id for work that it took. Empty: there is none.
+func (p *Provider) acceptedID(s *wire.Seen) string {
+	if p.plan.id == nil {
+		return ""
+	}
+	id, _ := p.plan.id.AsText(s)
+	return id
 }
 
 // price reads cost and usage. An expression that fails tells nothing.

@@ -44,6 +44,8 @@ type Callback struct {
 	Succeeded string // condition; required
 	Failed    string // condition
 	Result    string // expression; empty: body
+	// Signature is checked ahead of all that. Nil: the URL alone is trusted.
+	Signature *Signature
 }
 
 // Cancel asks the provider to give an attempt up.
@@ -143,10 +145,16 @@ func (p *Provider) Cancel(ctx context.Context, req onejob.ProbeRequest) error {
 
 // ReadCallback reads a report that the provider sent about an attempt. Whoever
 // calls it has made sure which attempt it is about. Without a [Callback] it
-// returns [errors.ErrUnsupported]; a report that settles nothing is an error.
+// returns [errors.ErrUnsupported]; a report that settles nothing is an error, and
+// one without the right signature [onejob.ErrForged].
 func (p *Provider) ReadCallback(header http.Header, body []byte) (onejob.Answer, error) {
 	if p.plan.callback == nil {
 		return onejob.Answer{}, errors.ErrUnsupported
+	}
+	if v := p.plan.signature; v != nil {
+		if err := v.verify(header, body); err != nil {
+			return onejob.Answer{}, err
+		}
 	}
 	s := wire.Received(header, body)
 	if !s.IsJSON {
@@ -290,6 +298,7 @@ func (c *collector) asynchronous(o *Options, plan *plan) {
 	if b := o.Callback; b != nil {
 		c.check(b.Succeeded != "", "callback.succeeded is required")
 		plan.callback = c.states("callback", "", b.Succeeded, b.Failed, b.Result)
+		plan.signature = c.signature(b.Signature, o.NowFunc)
 	}
 	if x := o.Cancel; x != nil {
 		c.pattern("cancel.url", x.URL)

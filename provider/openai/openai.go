@@ -1,9 +1,12 @@
-// Package openai calls the chat completions API of OpenAI, and of the many
-// servers that speak it.
+// Package openai calls the chat completions API or the responses API of OpenAI,
+// and of the many servers that speak them.
 //
 // The input of a job is the body of a request. Its model is replaced by the
 // target's; every other byte is left as it is. Streaming is refused before
 // anything is sent: an answer counts only when it is whole.
+//
+// A response can be made in the background: the provider answers at once with an
+// id and is asked by it until it is done. See [Options.Background].
 package openai
 
 import (
@@ -23,11 +26,35 @@ import (
 // DefaultBaseURL is OpenAI's own.
 const DefaultBaseURL = "https://api.openai.com/v1"
 
+// API is one of the APIs that take a prompt.
+type API string
+
+const (
+	// APIChat is chat completions.
+	APIChat API = "chat"
+	// APIResponses is responses, which are kept by the provider and can be looked up.
+	APIResponses API = "responses"
+)
+
+// path is where the API is, below the base URL.
+func (a API) path() string {
+	if a == APIResponses {
+		return "/responses"
+	}
+	return "/chat/completions"
+}
+
 // Options of a [Provider]. Model is required, APIKey unless BaseURL is given.
 type Options struct {
-	BaseURL string // without /chat/completions. Empty: [DefaultBaseURL]
+	BaseURL string // without /chat/completions or /responses. Empty: [DefaultBaseURL]
 	Model   string
 	APIKey  onejob.Secret // empty: no Authorization is sent
+
+	// API is what is called. Empty: [APIResponses] with Background, else [APIChat].
+	API API
+	// Background asks for responses that go on without a connection. The input is
+	// sent with background and store true, and refused where it says otherwise.
+	Background bool
 
 	Organization string // empty: not sent
 	Project      string // empty: not sent
@@ -46,12 +73,17 @@ type Provider struct {
 	url     string
 	model   json.RawMessage
 	client  *wire.Client
-	reading wire.Reading
+	reading wire.Reading // of what a call is answered
+	asked   wire.Reading // of what a look-up is answered, which no rules are about
 }
 
 // New makes the provider of one model. All that is wrong with opts is returned
 // at once, as [onejob.CodeInvalidArgument].
 func New(opts Options) (*Provider, error) {
+	if opts.API == "" && opts.Background {
+		opts.API = APIResponses
+	}
+	opts.API = cmp.Or(opts.API, APIChat)
 	base := strings.TrimRight(cmp.Or(opts.BaseURL, DefaultBaseURL), "/")
 	rules, err := wire.NewRules(opts.Outcomes)
 	if err = errors.Join(err, opts.check(base)); err != nil {
@@ -61,12 +93,17 @@ func New(opts Options) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Provider{opts: opts, url: base + "/chat/completions", model: model}
+	p := &Provider{opts: opts, url: base + opts.API.path(), model: model}
 	p.client = wire.New(wire.Options{
 		MaxResponseBytes: opts.MaxResponseBytes, DialTimeout: opts.DialTimeout,
 		Secrets: []onejob.Secret{opts.APIKey}, NowFunc: opts.NowFunc,
 	})
-	p.reading = wire.Reading{Rules: rules, InspectFunc: inspect, PriceFunc: p.price, NowFunc: opts.NowFunc}
+	p.asked = wire.Reading{InspectFunc: inspect, PriceFunc: p.price, NowFunc: opts.NowFunc}
+	if opts.API == APIResponses {
+		p.asked.InspectFunc, p.asked.IDFunc = inspectResponse, idOf
+	}
+	p.reading = p.asked
+	p.reading.Rules = rules
 	return p, nil
 }
 
@@ -81,6 +118,15 @@ func (o Options) check(base string) error {
 	if o.APIKey == "" && o.BaseURL == "" {
 		errs = append(errs, errors.New("api_key is required"))
 	}
+	if o.API != APIChat && o.API != APIResponses {
+		errs = append(errs, fmt.Errorf("api: %q is neither %s nor %s", o.API, APIChat, APIResponses))
+	}
+	if o.Background && o.API != APIResponses {
+		errs = append(errs, errors.New("background: only api responses works in the background"))
+	}
+	if wire.Accepts(o.Outcomes) && o.API != APIResponses {
+		errs = append(errs, errors.New("outcomes: class accepted needs api responses: a chat completion cannot be looked up"))
+	}
 	if strings.ContainsAny(o.APIKey.Reveal()+o.Organization+o.Project, "\r\n\x00") {
 		errs = append(errs, errors.New("api_key, organization or project has control characters"))
 	}
@@ -89,10 +135,10 @@ func (o Options) check(base string) error {
 
 // Digest addresses the configuration by content, secrets left out.
 func (p *Provider) Digest() string {
-	return wire.Digest("openai", p.url, p.opts.Model, p.opts.Organization, p.opts.Project, p.opts.Outcomes)
+	return wire.Digest("openai", p.url, p.opts.Model, p.opts.Organization, p.opts.Project, p.opts.Outcomes, p.opts.Background)
 }
 
-// Call asks for one completion.
+// Call asks for one completion or response.
 func (p *Provider) Call(ctx context.Context, req onejob.Request) (onejob.Answer, error) {
 	body, err := p.body(req.Input)
 	if err != nil {
@@ -110,7 +156,11 @@ func (p *Provider) body(input []byte) ([]byte, error) {
 	if err := wire.RefuseStream(input); err != nil {
 		return nil, err
 	}
-	return wire.WithMember(input, "model", p.model)
+	body, err := wire.WithMember(input, "model", p.model)
+	if err != nil || !p.opts.Background {
+		return body, err
+	}
+	return background(body)
 }
 
 func (p *Provider) header(req onejob.Request) http.Header {
@@ -172,7 +222,11 @@ func (p *Provider) price(s *wire.Seen) wire.Price {
 		return price
 	}
 	usage := object["usage"]
-	micros, told := p.opts.Price.Micros(wire.Count(usage, "prompt_tokens"), wire.Count(usage, "completion_tokens"))
+	input, output := "prompt_tokens", "completion_tokens"
+	if p.opts.API == APIResponses {
+		input, output = "input_tokens", "output_tokens"
+	}
+	micros, told := p.opts.Price.Micros(wire.Count(usage, input), wire.Count(usage, output))
 	if told {
 		price.CostMicros, price.Currency = micros, p.opts.Price.Currency
 	}

@@ -20,6 +20,9 @@ type Reading struct {
 	// InspectFunc looks into a complete JSON body of a 2xx answer and sets
 	// Finding, Detail, ProviderID. Nil: [SaysFailed].
 	InspectFunc func(*Seen)
+	// IDFunc finds the provider's own id for work that a rule says was accepted. Nil,
+	// or no id: that is doubt.
+	IDFunc func(*Seen) string
 	// PriceFunc tells what an answer cost, from a complete JSON body. It may be
 	// asked about failures. Nil: no price is told.
 	PriceFunc func(*Seen) Price
@@ -44,6 +47,9 @@ func (r *Reading) Read(s *Seen) (onejob.Answer, error) {
 	row := s.prove()
 	if rule, ok := r.Rules.decide(s); ok {
 		row, s.Evidence.Rule = rule.row(s), rule.When
+	}
+	if row.Outcome == accepted && s.ProviderID == "" && r.IDFunc != nil {
+		s.ProviderID = r.IDFunc(s)
 	}
 	if row.Outcome == accepted && s.ProviderID == "" {
 		row.Outcome, row.Code = unknown, "accepted_without_id"

@@ -95,6 +95,12 @@ kind's budgets, its effect and the failover gate. The code is what the attempt's
 - A 500 proves an executed failure only under effect ` + "`none`" + `: a handler that broke may have charged before it did.
 - Silence past ` + "`timeout`" + ` makes the attempt ` + "`unknown`" + `, but the connection stays open for ` + "`linger`" + `, and an answer that comes late settles it.
 - When our own process dies, an attempt that had not been marked was never sent and is tried again; one that had been marked is ` + "`unknown`" + `.
+- A response of OpenAI's that is ` + "`incomplete`" + ` was executed. Cut at ` + "`max_output_tokens`" + ` after it said something it is ` + "`succeeded`" + `, as a chat that ends with
+  "length" is: the bound was the caller's own, and the body says so. Cut there before it said anything, or by the provider's content filter, it is
+  ` + "`executed_failed`" + `. Cut for any other reason it is ` + "`result_lost`" + `, and so is one that is ` + "`completed`" + ` and whose output is gone.
+- A look-up that says ` + "`cancelled`" + ` under the provider's own id ends the attempt as ` + "`cancelled`" + ` when the job was to be cancelled. Otherwise it is ` + "`executed_failed`" + `:
+  the work had begun, and nobody says how far it got. That a cancel was acknowledged proves nothing; the provider is asked until it says how the work ended.
+- A rule with class ` + "`accepted`" + ` needs the provider's own id for the work, which ` + "`accepted.id`" + ` finds in that answer. Without it the attempt is ` + "`unknown`" + `.
 - The caller going away changes nothing: the attempt goes on, and its result is kept.
 `)
 	return b.Bytes()

@@ -26,6 +26,11 @@ type rule struct {
 	when *Expression
 }
 
+// Accepts reports whether one of rules says that work was accepted.
+func Accepts(rules []Rule) bool {
+	return slices.ContainsFunc(rules, func(r Rule) bool { return r.Class == accepted })
+}
+
 // NewRules compiles rules. All that is wrong with them is returned at once.
 func NewRules(rules []Rule) (*Rules, error) {
 	var errs []error

@@ -60,13 +60,15 @@ func (w whole) JobEvents(ctx context.Context, ref onejob.JobRef) ([]onejob.JobEv
 	return w.memory.JobEvents(ctx, ref)
 }
 
-func (w whole) KeyCreate(ctx context.Context, k onejob.APIKey) error {
-	return w.memory.KeyCreate(ctx, onejob.KeyCreateParams{Key: k})
+func (w whole) KeyCreate(ctx context.Context, k onejob.KeyCreateParams) error {
+	return w.memory.KeyCreate(ctx, k)
 }
 
 func (w whole) KeyList(ctx context.Context) ([]onejob.APIKey, error) { return w.memory.KeyList(ctx) }
 
-func (w whole) KeyRevoke(ctx context.Context, id string) error { return w.memory.KeyRevoke(ctx, id) }
+func (w whole) KeyRevoke(ctx context.Context, p onejob.KeyRevokeParams) error {
+	return w.memory.KeyRevoke(ctx, p)
+}
 
 func watch(t *testing.T, s *memory.Store, o generation.Options) *generation.Store {
 	t.Helper()

@@ -58,12 +58,20 @@ func (s *Store) accept(r *row, a *onejob.Attempt, p *onejob.AttemptFinishParams,
 	}
 	a.ProviderID = cmp.Or(p.ProviderID, a.ProviderID)
 	a.Phase, a.Evidence, a.LeaseOverAt = cmp.Or(p.Phase, a.Phase), p.Evidence, time.Time{}
+	acceptedAt(a, now)
 	if a.State == onejob.AttemptRunning {
 		a.Outcome = onejob.OutcomeAccepted
 	}
 	r.ask(a, now)
 	s.changed(r, now)
 	return r.finished(a)
+}
+
+// acceptedAt remembers when the provider was first known to be at the work.
+func acceptedAt(a *onejob.Attempt, now time.Time) {
+	if a.AcceptedAt.IsZero() {
+		a.AcceptedAt = now
+	}
 }
 
 // lost answers a finish that moved nothing.

@@ -12,11 +12,9 @@ import (
 
 // doubt is what is known of the questions about one attempt.
 type doubt struct {
-	probeAt time.Time // when the next is due; zero: never by itself
-	askAt   time.Time // when a person is asked
-	askedAt time.Time // when one was
-	told    bool      // whether subscribers were told that it began
-	probes  []onejob.Probe
+	askAt  time.Time // when a person is asked
+	told   bool      // whether subscribers were told that it began
+	probes []onejob.Probe
 }
 
 // doubt returns the questions about an attempt.
@@ -37,7 +35,7 @@ func (r *row) ask(a *onejob.Attempt, now time.Time) {
 		return
 	}
 	d := r.doubt(a)
-	d.probeAt = now
+	a.NextProbeAt = now
 	if d.askAt.IsZero() {
 		d.askAt = now.Add(r.job.Policy.AskAfter)
 	}
@@ -50,12 +48,12 @@ func (s *Store) ProbeClaim(ctx context.Context, p onejob.ProbeClaimParams) ([]on
 		return nil, err
 	}
 	defer end()
-	due := s.open(func(_ *row, a *onejob.Attempt, d *doubt) bool {
-		return !d.probeAt.IsZero() && !d.probeAt.After(now) && slices.Contains(p.Targets, a.Target)
-	}, func(d *doubt) time.Time { return d.probeAt })
+	due := s.open(func(a *onejob.Attempt, _ *doubt) bool {
+		return !a.NextProbeAt.IsZero() && !a.NextProbeAt.After(now) && slices.Contains(p.Targets, a.Target)
+	}, func(q question) time.Time { return q.attempt.NextProbeAt })
 	var claimed []onejob.Claimed
 	for _, q := range due[:min(max(p.Max, 0), len(due))] {
-		q.doubt.probeAt = now.Add(p.Lease)
+		q.attempt.NextProbeAt = now.Add(p.Lease)
 		claimed = append(claimed, onejob.Claimed{Job: q.row.copyJob(true), Attempt: copyAttempt(q.attempt, false)})
 	}
 	return claimed, nil
@@ -69,18 +67,18 @@ type question struct {
 }
 
 // open lists attempts that are open to questions, in the order of a time.
-func (s *Store) open(keep func(*row, *onejob.Attempt, *doubt) bool, by func(*doubt) time.Time) []question {
+func (s *Store) open(keep func(*onejob.Attempt, *doubt) bool, by func(question) time.Time) []question {
 	var questions []question
 	for r := range s.live {
 		for i := range r.job.Attempts {
 			a := &r.job.Attempts[i]
-			if d := r.doubts[a.ID]; d != nil && a.OpenToProbes() && keep(r, a, d) {
+			if d := r.doubts[a.ID]; d != nil && a.OpenToProbes() && keep(a, d) {
 				questions = append(questions, question{row: r, attempt: a, doubt: d})
 			}
 		}
 	}
 	slices.SortFunc(questions, func(a, b question) int {
-		return cmp.Or(by(a.doubt).Compare(by(b.doubt)), cmp.Compare(a.attempt.ID, b.attempt.ID))
+		return cmp.Or(by(a).Compare(by(b)), cmp.Compare(a.attempt.ID, b.attempt.ID))
 	})
 	return questions
 }
@@ -98,6 +96,12 @@ func (s *Store) recordProbe(p *onejob.ProbeRecordParams, now time.Time) onejob.A
 	if p.AnnouncesReplay() && s.generation.Unconfirmed() {
 		return onejob.AttemptFinishResult{Err: onejob.ErrorOfRestore()}
 	}
+	if p.SendWithin > 0 {
+		if err := onejob.CheckSendAgain(&r.job, a); err != nil {
+			return onejob.AttemptFinishResult{State: a.State, JobState: r.job.State, Err: err}
+		}
+		a.SendBy, a.QuarantineUntil = a.SentAgain(now, p.SendWithin)
+	}
 	verdict, resolves := onejob.JudgeProbe(a, p, now)
 	switch {
 	case resolves:
@@ -105,6 +109,7 @@ func (s *Store) recordProbe(p *onejob.ProbeRecordParams, now time.Time) onejob.A
 	case a.OpenToProbes():
 		if p.Outcome == onejob.OutcomeAccepted && p.ProviderID != "" {
 			a.ProviderID = p.ProviderID
+			acceptedAt(a, now)
 			s.changed(r, now)
 		}
 	}
@@ -114,7 +119,7 @@ func (s *Store) recordProbe(p *onejob.ProbeRecordParams, now time.Time) onejob.A
 		if p.After > 0 {
 			next = now.Add(p.After)
 		}
-		d.probeAt = next
+		a.NextProbeAt = next
 	}
 	d.probes = append(d.probes, onejob.ProbeOf(p, len(d.probes)+1, now, next))
 	return r.finished(a)
@@ -172,14 +177,14 @@ func (s *Store) ProbeNow(ctx context.Context, p onejob.ProbeNowParams) error {
 		return err
 	}
 	defer end()
-	r, a := s.findAttempt(p.AttemptID, p.Owner)
+	_, a := s.findAttempt(p.AttemptID, p.Owner)
 	if a == nil {
 		return onejob.ErrorOfNoAttempt(p.AttemptID)
 	}
 	if err := onejob.CheckProbeNow(a); err != nil {
 		return err
 	}
-	r.doubt(a).probeAt = now
+	a.NextProbeAt = now
 	return nil
 }
 
@@ -190,12 +195,12 @@ func (s *Store) AttemptAsk(ctx context.Context, limit int) ([]onejob.AttemptRef,
 		return nil, err
 	}
 	defer end()
-	due := s.open(func(_ *row, _ *onejob.Attempt, d *doubt) bool {
-		return d.askedAt.IsZero() && !d.askAt.IsZero() && !d.askAt.After(now)
-	}, func(d *doubt) time.Time { return d.askAt })
+	due := s.open(func(a *onejob.Attempt, d *doubt) bool {
+		return a.AskedAt.IsZero() && !d.askAt.IsZero() && !d.askAt.After(now)
+	}, func(q question) time.Time { return q.doubt.askAt })
 	var refs []onejob.AttemptRef
 	for _, q := range due[:min(max(limit, 0), len(due))] {
-		q.doubt.askedAt = now
+		q.attempt.AskedAt = now
 		if a := q.attempt; a.State == onejob.AttemptRunning { // accepted, and no news since
 			a.State, a.Outcome = onejob.AttemptUnknown, onejob.OutcomeUnknown
 		}

@@ -133,6 +133,9 @@ func (r *row) copyJob(withInput bool) *onejob.Job {
 func copyAttempt(from *onejob.Attempt, withResult bool) onejob.Attempt {
 	a := *from
 	a.RequestKeyHash, a.RequestFingerprint = bytes.Clone(a.RequestKeyHash), bytes.Clone(a.RequestFingerprint)
+	if !a.OpenToProbes() {
+		a.NextProbeAt = time.Time{}
+	}
 	a.Error, a.Ruling, a.Discarded, a.Usage = copyOf(a.Error), copyOf(a.Ruling), copyOf(a.Discarded), bytes.Clone(a.Usage)
 	if a.Result = nil; withResult {
 		a.Result = copyResult(from.Result)

@@ -29,10 +29,18 @@ func recordAll(ctx context.Context, t *txn, params []onejob.ProbeRecordParams, r
 	}
 	var moves []move
 	var known []*onejob.ProbeRecordParams
+	refused := map[int]error{}
 	for _, row := range rows {
 		p := &params[row]
-		if l.attempt(p.Ref) == nil {
+		a := l.attempt(p.Ref)
+		if a == nil {
 			continue
+		}
+		if p.SendWithin > 0 {
+			if err := onejob.CheckSendAgain(l.job(jobOf(p.Ref)), a); err != nil {
+				refused[row] = err
+				continue
+			}
 		}
 		known = append(known, p)
 		if m, ok := moveByProbe(l, p); ok {
@@ -63,6 +71,7 @@ func recordAll(ctx context.Context, t *txn, params []onejob.ProbeRecordParams, r
 			continue
 		}
 		results[row] = standsAt(l.job(jobOf(p.Ref)), a)
+		results[row].Err = refused[row]
 	}
 	return nil
 }
@@ -91,15 +100,20 @@ func moveByProbe(l *loaded, p *onejob.ProbeRecordParams) (move, bool) {
 	return m, true
 }
 
-// The attempt counts its questions, under the lock of its job.
+// The attempt counts its questions, under the lock of its job. What is about to be
+// sent once more moves send_by, and the quarantine that begins there as far.
 const sqlProbeKeep = `
 WITH counted AS (
     UPDATE attempts a
        SET probes_made = a.probes_made + 1,
-           probe_at = CASE WHEN ` + sqlAsked + ` THEN onejob_now() + u.after * interval '1 microsecond' ELSE a.probe_at END
-      FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[])
-           AS u (part, job_id, id, method, outcome, detail, evidence, after)
-     WHERE a.part = u.part AND a.job_id = u.job_id AND a.id = u.id
+           probe_at = CASE WHEN ` + sqlAsked + ` THEN onejob_now() + u.after * interval '1 microsecond' ELSE a.probe_at END,
+           send_by = CASE WHEN a.send_by < onejob_now() + u.send_within * interval '1 microsecond'
+                          THEN onejob_now() + u.send_within * interval '1 microsecond' ELSE a.send_by END,
+           quarantine_until = a.quarantine_until
+               + greatest(interval '0', onejob_now() + u.send_within * interval '1 microsecond' - a.send_by)
+      FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::bigint[])
+           AS u (part, job_id, id, method, outcome, detail, evidence, after, send_within)
+     WHERE a.part = u.part AND a.job_id = u.job_id AND a.id = u.id AND (u.send_within IS NULL OR a.state = 'unknown')
     RETURNING a.part, a.job_id, a.id, a.probes_made, u.method, u.outcome, u.detail, u.evidence,
               CASE WHEN ` + sqlAsked + ` THEN a.probe_at END AS next_at
 )
@@ -118,5 +132,6 @@ func keepProbes(b *pgx.Batch, params []*onejob.ProbeRecordParams) {
 		column(params, func(p *onejob.ProbeRecordParams) pgtype.Text { return optional(p.Outcome) }),
 		column(params, func(p *onejob.ProbeRecordParams) string { return clean(p.Detail) }),
 		column(params, func(p *onejob.ProbeRecordParams) string { return clean(toJSON(p.Evidence)) }),
-		column(params, func(p *onejob.ProbeRecordParams) pgtype.Int8 { return span(p.After) }))
+		column(params, func(p *onejob.ProbeRecordParams) pgtype.Int8 { return span(p.After) }),
+		column(params, func(p *onejob.ProbeRecordParams) pgtype.Int8 { return span(p.SendWithin) }))
 }

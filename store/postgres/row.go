@@ -77,7 +77,7 @@ const (
     a.lease_expires_at, a.send_by, a.quarantine_until, a.job_version, a.provider_key, a.provider_id,
     a.request_key_hash, a.request_fingerprint, a.certificate_id, a.waiver_id, a.phase, a.outcome, a.next, a.own_fault,
     a.evidence, a.error_code, a.error, a.retry_at, a.ruling, a.discarded, a.cost_micros, a.currency, a.usage,
-    a.started_at, a.marked_at, a.finished_at, a.lease_over_at, `
+    a.started_at, a.marked_at, a.accepted_at, a.asked_at, a.probe_at, a.finished_at, a.lease_over_at, `
 	withResult    = `a.result, a.result_type, a.result_lost`
 	withoutResult = `NULL::bytea, NULL::text, false`
 )
@@ -90,6 +90,7 @@ func scanAttempt(row pgx.Row) (onejob.Attempt, error) {
 		part                                                 int16
 		lease, started                                       time.Time
 		sendBy, quarantine, retry, marked, finished, over    pgtype.Timestamptz
+		accepted, asked, probe                               pgtype.Timestamptz
 		providerID, certificate, waiver, outcome, next, code pgtype.Text
 		text, ruling, discarded, usage, resultType           pgtype.Text
 		evidence                                             string
@@ -100,16 +101,20 @@ func scanAttempt(row pgx.Row) (onejob.Attempt, error) {
 		&lease, &sendBy, &quarantine, &a.JobVersion, &a.ProviderKey, &providerID,
 		&a.RequestKeyHash, &a.RequestFingerprint, &certificate, &waiver, &a.Phase, &outcome, &next, &a.OwnFault,
 		&evidence, &code, &text, &retry, &ruling, &discarded, &a.CostMicros, &a.Currency, &usage,
-		&started, &marked, &finished, &over, &result, &resultType, &lost)
+		&started, &marked, &accepted, &asked, &probe, &finished, &over, &result, &resultType, &lost)
 	if err != nil {
 		return a, err
 	}
 	a.Part = uint8(part)
 	a.LeaseExpiresAt, a.StartedAt = lease.UTC(), started.UTC()
 	a.SendBy, a.QuarantineUntil, a.RetryAt = timeOf(sendBy), timeOf(quarantine), timeOf(retry)
-	a.MarkedAt, a.FinishedAt, a.LeaseOverAt = timeOf(marked), timeOf(finished), timeOf(over)
+	a.MarkedAt, a.AcceptedAt, a.AskedAt = timeOf(marked), timeOf(accepted), timeOf(asked)
+	a.FinishedAt, a.LeaseOverAt = timeOf(finished), timeOf(over)
 	a.ProviderID, a.CertificateID, a.WaiverID = providerID.String, certificate.String, waiver.String
 	a.Outcome, a.Next = onejob.Outcome(outcome.String), onejob.Next(next.String)
+	if a.OpenToProbes() { // else it is of when it was
+		a.NextProbeAt = timeOf(probe)
+	}
 	a.Error = failureOf(code, text)
 	a.Result = resultOf(result, resultType, lost)
 	if usage.Valid {

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/onejob-dev/onejob"
 )
@@ -13,7 +14,7 @@ const attemptColumns = `
 	a.lease_expires_at, a.send_by, a.quarantine_until, a.job_version, a.provider_key, a.provider_id,
 	a.request_key_hash, a.request_fingerprint, a.certificate_id, a.waiver_id, a.phase, a.outcome, a.next, a.own_fault,
 	a.evidence, a.error_code, a.error, a.retry_at, a.ruling, a.discarded, a.cost_micros, a.currency, a.usage,
-	a.started_at, a.marked_at, a.finished_at, a.lease_over_at`
+	a.started_at, a.marked_at, a.accepted_at, a.asked_at, a.probe_at, a.finished_at, a.lease_over_at`
 
 const resultColumns = `a.result_type, a.result_lost, a.result`
 
@@ -34,7 +35,11 @@ func scanAttempt(r *row, a *onejob.Attempt) error {
 	if usage, told := r.Text(); told {
 		a.Usage = json.RawMessage(usage)
 	}
-	a.StartedAt, a.MarkedAt, a.FinishedAt, a.LeaseOverAt = r.Time(), r.Time(), r.Time(), r.Time()
+	a.StartedAt, a.MarkedAt, a.AcceptedAt, a.AskedAt = r.Time(), r.Time(), r.Time(), r.Time()
+	a.NextProbeAt, a.FinishedAt, a.LeaseOverAt = r.Time(), r.Time(), r.Time()
+	if !a.OpenToProbes() {
+		a.NextProbeAt = time.Time{} // of when it was
+	}
 
 	if isRuled {
 		a.Ruling = new(onejob.Ruling)

@@ -21,6 +21,11 @@ func (x *tx) recordProbe(p *onejob.ProbeRecordParams) (result onejob.AttemptFini
 		return result, err
 	}
 	result = standsAt(&j.Job, a)
+	if p.SendWithin > 0 {
+		if err := x.sendAgain(&j.Job, a, p); err != nil {
+			return result, err
+		}
+	}
 	verdict, resolves := onejob.JudgeProbe(a, p, x.now)
 	if wait, _ := x.clock.doubtful(); wait > 0 && p.RestsOnAbsence() {
 		resolves = false
@@ -36,6 +41,25 @@ func (x *tx) recordProbe(p *onejob.ProbeRecordParams) (result onejob.AttemptFini
 		}
 	}
 	return result, x.keepProbe(p)
+}
+
+// sendAgain moves the time by which bytes of the attempt are out, and with it its
+// quarantine. Zero rows: it is no longer unknown, or its job is to end.
+func (x *tx) sendAgain(j *onejob.Job, a *onejob.Attempt, p *onejob.ProbeRecordParams) error {
+	if err := onejob.CheckSendAgain(j, a); err != nil {
+		return err
+	}
+	sendBy, quarantineUntil := a.SentAgain(x.now, p.SendWithin)
+	n, err := x.exec(`
+		UPDATE attempts SET send_by = ?, quarantine_until = ?
+		WHERE part = ? AND id = ? AND job_id = ? AND state = 'unknown'
+			AND EXISTS (SELECT 1 FROM job_states s
+				WHERE s.part = attempts.part AND s.job_id = attempts.job_id AND s.cancel_requested_at IS NULL AND s.`+open+`)`,
+		later(sendBy), later(quarantineUntil), int(p.Ref.Part), p.Ref.ID, p.Ref.JobID)
+	if err == nil && n == 0 {
+		return onejob.ErrorOfLostClaim(p.Ref)
+	}
+	return err
 }
 
 // settleByProbe is a finish without a claim token. What was seen on the wire stays

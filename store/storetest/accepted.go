@@ -64,6 +64,35 @@ func testAcceptedSettled(f *fixture) {
 	}
 }
 
+func testAcceptedTimes(f *fixture) {
+	a := f.accepted("k1", askAfter(time.Hour))
+	first := f.attempt(a.ID)
+	if first.AcceptedAt.IsZero() || !first.NextProbeAt.Equal(first.AcceptedAt) || !first.AskedAt.IsZero() {
+		f.Errorf("accepted at %s, asked about at %s, a person at %s; want the first two at once, and no person",
+			first.AcceptedAt, first.NextProbeAt, first.AskedAt)
+	}
+	f.advance(time.Minute)
+	f.probe(answer(a, onejob.OutcomeAccepted, func(p *onejob.ProbeRecordParams) { p.ProviderID = "theirs-1" }))
+	later := f.attempt(a.ID)
+	if next := f.probesOf(a)[0].NextAt; !later.AcceptedAt.Equal(first.AcceptedAt) || !later.NextProbeAt.Equal(next) || next.IsZero() {
+		f.Errorf("accepted at %s, asked about at %s; want still %s, and %s as the probe says", later.AcceptedAt, later.NextProbeAt, first.AcceptedAt, next)
+	}
+	f.advance(time.Hour)
+	f.ask()
+	if asked := f.attempt(a.ID); asked.AskedAt.IsZero() || asked.AskedAt.Before(later.AcceptedAt.Add(time.Hour)) {
+		f.Errorf("a person was asked at %s; want an hour after %s", asked.AskedAt, later.AcceptedAt)
+	}
+	f.probe(answer(a, onejob.OutcomeSucceeded))
+	if ended := f.attempt(a.ID); !ended.NextProbeAt.IsZero() || ended.AcceptedAt.IsZero() || ended.AskedAt.IsZero() {
+		f.Errorf("when it has ended it is asked about at %s; want never, the other times kept", ended.NextProbeAt)
+	}
+	b := f.unknown("k2")
+	f.probe(answer(b, onejob.OutcomeAccepted, func(p *onejob.ProbeRecordParams) { p.ProviderID = "theirs-2" }))
+	if got := f.attempt(b.ID); got.AcceptedAt.IsZero() {
+		f.Errorf("a look-up that found the work at its provider does not say since when it is known")
+	}
+}
+
 func askAfter(d time.Duration) func(*onejob.JobCreateParams) {
 	return withPolicy(func(p *onejob.Policy) { p.AskAfter = d })
 }
