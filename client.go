@@ -222,42 +222,6 @@ func (c *Client) Get(ctx context.Context, owner, id string) (*Job, error) {
 	return one(c.store.JobGet(ctx, []JobGetParams{{ID: id, Owner: owner}}))
 }
 
-// Watch waits until the job's revision is above after, and returns it as it is
-// then. When ctx ends first it returns the job as it is, without an error.
-func (c *Client) Watch(ctx context.Context, owner, id string, after int64) (*Job, error) {
-	return c.WatchUntil(ctx, owner, id, func(j *Job) bool { return j.Revision > after })
-}
-
-// WatchUntil waits until enough says so of the job, or ctx ends, and returns the
-// job as it is then. Changes in other processes are seen within Options.PollInterval.
-func (c *Client) WatchUntil(ctx context.Context, owner, id string, enough func(*Job) bool) (*Job, error) {
-	changed, stop := c.opts.Signals.WatchJob(id)
-	defer stop()
-	poll := time.NewTicker(c.opts.PollInterval)
-	defer poll.Stop()
-	for {
-		job, err := c.look(ctx, owner, id)
-		if err != nil || enough(job) || ctx.Err() != nil {
-			return job, err
-		}
-		select {
-		case <-changed:
-		case <-poll.C:
-		case <-ctx.Done():
-		}
-	}
-}
-
-// lookWithin bounds one look at a job for somebody who waits.
-const lookWithin = 10 * time.Second
-
-// look reads a job though ctx may have ended: who waited is told how it stands.
-func (c *Client) look(ctx context.Context, owner, id string) (*Job, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookWithin)
-	defer cancel()
-	return c.Get(ctx, owner, id)
-}
-
 // List returns one page of jobs, newest first, without inputs and results. An
 // empty Owner lists everybody's.
 func (c *Client) List(ctx context.Context, p JobListParams) (JobPage, error) {

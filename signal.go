@@ -8,44 +8,86 @@ import "sync"
 // zero value is ready.
 type Signals struct {
 	mu      sync.Mutex
-	waiting map[string]map[chan struct{}]struct{}
+	waiting map[string]map[*watcher]struct{} // by job id
 	work    chan struct{}
 	pulling map[chan struct{}]struct{} // of workers that wait for something to claim
 	outbox  chan struct{}
+}
+
+// watcher is somebody who waits for a job to change.
+type watcher struct {
+	changed chan struct{}
+	// latest is the job as it was last shown, and stale says that it has changed since
+	// without being shown.
+	latest *Job
+	stale  bool
 }
 
 // JobChanged wakes whoever waits for the job, and who sends webhooks.
 func (s *Signals) JobChanged(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.ringOutbox()
+	for w := range s.waiting[id] {
+		w.latest, w.stale = nil, true
+		ring(w.changed)
+	}
+}
+
+// JobShown is [Signals.JobChanged] with the job as a commit that has returned left
+// it, so that those who wait need not read it. It must not be changed afterwards.
+func (s *Signals) JobShown(job *Job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ringOutbox()
+	for w := range s.waiting[job.ID] {
+		if !w.stale && (w.latest == nil || w.latest.Revision < job.Revision) {
+			w.latest = job
+		}
+		ring(w.changed)
+	}
+}
+
+func (s *Signals) ringOutbox() {
 	if s.outbox != nil {
 		ring(s.outbox)
-	}
-	for ch := range s.waiting[id] {
-		ring(ch)
 	}
 }
 
 // WatchJob returns a channel that receives after each change of the job, changes
 // in quick succession merged into one. stop must be called once.
 func (s *Signals) WatchJob(id string) (changed <-chan struct{}, stop func()) {
-	ch := make(chan struct{}, 1)
+	w := s.watch(id)
+	return w.changed, func() { s.forget(id, w) }
+}
+
+func (s *Signals) watch(id string) *watcher {
+	w := &watcher{changed: make(chan struct{}, 1)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waiting == nil {
-		s.waiting = map[string]map[chan struct{}]struct{}{}
+		s.waiting = map[string]map[*watcher]struct{}{}
 	}
 	if s.waiting[id] == nil {
-		s.waiting[id] = map[chan struct{}]struct{}{}
+		s.waiting[id] = map[*watcher]struct{}{}
 	}
-	s.waiting[id][ch] = struct{}{}
-	return ch, func() { s.forget(id, ch) }
+	s.waiting[id][w] = struct{}{}
+	return w
 }
 
-func (s *Signals) forget(id string, ch chan struct{}) {
+// seen returns the job as it was last shown to w, or nil when it has to be read.
+func (s *Signals) seen(w *watcher) *Job {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.waiting[id], ch)
+	latest := w.latest
+	w.latest, w.stale = nil, false
+	return latest
+}
+
+func (s *Signals) forget(id string, w *watcher) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.waiting[id], w)
 	if len(s.waiting[id]) == 0 {
 		delete(s.waiting, id)
 	}

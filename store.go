@@ -356,7 +356,16 @@ type AttemptFinishResult struct {
 	Incident  EventKind  // empty: none
 	// Due is when the job's next attempt is due. Zero: none is.
 	Due time.Time
+	// Won is set by a success that took the slot, where the store knows it without
+	// reading the job again. Nil says nothing.
+	Won *Won
 	Err error
+}
+
+// Won is what taking the result slot wrote.
+type Won struct {
+	Revision int64 // of the job, after it
+	At       time.Time
 }
 
 // AttemptResolveParams is one ruling. Who rules must already be allowed to.

@@ -45,7 +45,7 @@ func (e *Engine) claimAll(ctx context.Context) (claimed int, nextDue time.Time) 
 		claimed += len(r.Claimed)
 		for _, c := range r.Claimed {
 			e.working.add()
-			e.opts.Signals.JobChanged(c.Job.ID)
+			e.opts.Signals.JobShown(withoutInput(c.Job))
 			e.dispatch(c)
 		}
 		for _, ref := range r.Settled {
@@ -132,8 +132,15 @@ func (e *Engine) Reserve(target string) (onejob.StartParams, bool) {
 
 // Dispatch implements [onejob.Starter].
 func (e *Engine) Dispatch(c onejob.Claimed) {
-	e.opts.Signals.JobChanged(c.Job.ID)
+	e.opts.Signals.JobShown(withoutInput(c.Job))
 	e.dispatch(c)
+}
+
+// withoutInput is a job as those who wait for it read it.
+func withoutInput(job *onejob.Job) *onejob.Job {
+	bare := *job
+	bare.Input = nil
+	return &bare
 }
 
 // Release implements [onejob.Starter].

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/onejob-dev/onejob"
@@ -112,6 +113,7 @@ func TestAnAttemptAtATargetThatThisEngineDoesNotKnowIsNeverMarked(t *testing.T) 
 		if err != nil || len(r.Claimed) != 1 {
 			t.Fatal(err, r)
 		}
+		synctest.Wait() // a claim under way holds every slot
 		if _, ok := w.engine.Reserve(""); !ok {
 			t.Fatal("no slot")
 		}

@@ -184,6 +184,7 @@ func (e *Engine) found(q *question, p onejob.ProbeRecordParams, r onejob.Attempt
 		e.opts.Observer.Incident(r.Incident)
 	}
 	if p.Outcome != "" && p.Outcome != onejob.OutcomeUnknown {
+		e.opts.Signals.JobChanged(q.Job.ID)
 		e.tell(q.Job, nil, r)
 	}
 }

@@ -134,13 +134,17 @@ func (e *Engine) finished(t *trial, p onejob.AttemptFinishParams, r onejob.Attem
 		log.Error("incident: the effect may have happened twice", "incident", r.Incident)
 		e.opts.Observer.Incident(r.Incident)
 	}
+	if won, known := onejob.AfterWin(t.Job, &p, &r); known {
+		e.opts.Signals.JobShown(won)
+	} else {
+		e.opts.Signals.JobChanged(t.Job.ID)
+	}
 	e.tell(t.Job, t, r)
 }
 
 // tell wakes whoever waits for what a settled attempt changed. t is the attempt's
 // own trial, if it is under way here.
 func (e *Engine) tell(job *onejob.Job, t *trial, r onejob.AttemptFinishResult) {
-	e.opts.Signals.JobChanged(job.ID)
 	switch {
 	case r.JobState == onejob.JobQueued:
 		e.opts.Signals.WorkReady()

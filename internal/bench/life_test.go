@@ -109,11 +109,12 @@ func newOnejob(b *testing.B, store onejob.Store) *whole {
 }
 
 func (w *whole) live(ctx context.Context, key string) error {
-	job, _, err := w.client.Submit(ctx, onejob.SubmitParams{Owner: "o", Key: key, Kind: kind, Input: input})
+	_, _, watch, err := w.client.SubmitWatched(ctx, onejob.SubmitParams{Owner: "o", Key: key, Kind: kind, Input: input})
 	if err != nil {
 		return err
 	}
-	job, err = w.client.WatchUntil(ctx, "o", job.ID, func(j *onejob.Job) bool { return j.State.Terminal() })
+	defer watch.Stop()
+	job, err := watch.Until(ctx, func(j *onejob.Job) bool { return j.State.Terminal() })
 	if err == nil && job.State != onejob.JobSucceeded {
 		err = fmt.Errorf("job %s is %s", job.ID, job.State)
 	}

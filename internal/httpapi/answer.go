@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -17,9 +18,19 @@ func settled(job *onejob.Job) bool {
 	return job.State.Terminal() || job.State == onejob.JobBlocked
 }
 
+// untilFunc waits for a job until enough says so of it, or ctx ends.
+type untilFunc func(ctx context.Context, enough func(*onejob.Job) bool) (*onejob.Job, error)
+
+// watching waits for a job that was read. An owner "" sees every job.
+func (a *api) watching(owner, id string) untilFunc {
+	return func(ctx context.Context, enough func(*onejob.Job) bool) (*onejob.Job, error) {
+		return a.client.WatchUntil(ctx, owner, id, enough)
+	}
+}
+
 // waitSettled holds the request until the job is settled, if the caller prefers
-// that and there is room. An owner "" sees every job.
-func (a *api) waitSettled(w http.ResponseWriter, r *http.Request, scope string, job *onejob.Job) (*onejob.Job, error) {
+// that and there is room.
+func (a *api) waitSettled(w http.ResponseWriter, r *http.Request, job *onejob.Job, until untilFunc) (*onejob.Job, error) {
 	wait := waitOf(r.Header)
 	if wait == 0 {
 		return job, nil
@@ -35,7 +46,7 @@ func (a *api) waitSettled(w http.ResponseWriter, r *http.Request, scope string, 
 	}
 	defer done()
 	w.Header().Set("Preference-Applied", applied)
-	return a.client.WatchUntil(ctx, scope, job.ID, settled)
+	return until(ctx, settled)
 }
 
 // writeJob answers with a job and its ETag. With 202 it says when to ask again.

@@ -13,7 +13,7 @@ func (a *api) getJob(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if job, err = a.waitSettled(w, r, scope, job); err != nil {
+	if job, err = a.waitSettled(w, r, job, a.watching(scope, job.ID)); err != nil {
 		return err
 	}
 	if !noneMatches(r.Header, job) {

@@ -101,15 +101,16 @@ func (a *api) submitJob(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	c := exchangeOf(r).caller
-	job, existed, err := a.client.Submit(r.Context(), req.params(c.owner, key, traceparent(r.Header)))
+	job, existed, watch, err := a.client.SubmitWatched(r.Context(), req.params(c.owner, key, traceparent(r.Header)))
 	a.observeSubmit(req.Kind, existed, err)
 	if err != nil {
 		return err
 	}
+	defer watch.Stop()
 	if existed {
 		w.Header().Set(replayedHeader, "true")
 	}
-	if job, err = a.waitSettled(w, r, c.owner, job); err != nil {
+	if job, err = a.waitSettled(w, r, job, watch.Until); err != nil {
 		return err
 	}
 	w.Header().Set("Location", "/v1/jobs/"+job.ID)

@@ -36,6 +36,11 @@ func (s *Store) finish(p *onejob.AttemptFinishParams, now time.Time) onejob.Atte
 		s.land(r, a, next, p.Result, now)
 		r.ask(a, now)
 		s.changed(r, now)
+		if next == onejob.AttemptSucceeded {
+			result := r.finished(a)
+			result.Won = &onejob.Won{Revision: r.job.Revision, At: now}
+			return result
+		}
 	case a.State == onejob.AttemptUnknown && (event == onejob.EventSilence || event == onejob.EventLost):
 		a.Phase, a.Evidence = cmp.Or(p.Phase, a.Phase), p.Evidence // still in doubt, now with more to go by
 		a.LeaseOverAt = time.Time{}                                // its worker spoke after all

@@ -45,7 +45,7 @@ UPDATE job_states s
   FROM swapped w
  WHERE s.part = w.part AND s.job_id = w.job_id
    AND s.completed_by IS NULL AND s.state NOT IN ('failed', 'cancelled')
-RETURNING s.completed_by`
+RETURNING s.completed_by, s.revision, s.finished_at`
 
 // succeed finishes plain successes in one round trip, and returns the rows that
 // are left, in their order: those that are something else, and those whose claim
@@ -63,8 +63,9 @@ func (s *Store) succeed(ctx context.Context, params []onejob.AttemptFinishParams
 	act := func(ctx context.Context, t *txn, rows []int) error {
 		won, err := swapBoth(ctx, t, column(rows, func(row int) *onejob.AttemptFinishParams { return &params[row] }))
 		for _, row := range rows {
-			if done[row] = err == nil && won[params[row].Ref.ID]; done[row] {
-				results[row] = onejob.AttemptFinishResult{State: onejob.AttemptSucceeded, JobState: onejob.JobSucceeded}
+			if w := won[params[row].Ref.ID]; err == nil && w != nil {
+				done[row] = true
+				results[row] = onejob.AttemptFinishResult{State: onejob.AttemptSucceeded, JobState: onejob.JobSucceeded, Won: w}
 			}
 		}
 		return err
@@ -90,13 +91,13 @@ func isPlainSuccess(p *onejob.AttemptFinishParams) bool {
 		(p.Result == nil || !p.Result.Lost)
 }
 
-func swapBoth(ctx context.Context, t *txn, params []*onejob.AttemptFinishParams) (won map[string]bool, err error) {
+func swapBoth(ctx context.Context, t *txn, params []*onejob.AttemptFinishParams) (won map[string]*onejob.Won, err error) {
 	refs := attemptRefs(column(params, func(p *onejob.AttemptFinishParams) onejob.AttemptRef { return p.Ref }))
 	text := func(field func(p *onejob.AttemptFinishParams) pgtype.Text) []pgtype.Text {
 		return column(params, field)
 	}
 	sources, _ := onejob.SourcesOf(onejob.EventAnswered)
-	won = make(map[string]bool, len(params))
+	won = make(map[string]*onejob.Won, len(params))
 	b := t.batch()
 	b.Queue(sqlJobLock, refs.parts, refs.jobs)
 	b.Queue(sqlAttemptSucceed, refs.parts, refs.jobs, refs.ids,
@@ -113,8 +114,10 @@ func swapBoth(ctx context.Context, t *txn, params []*onejob.AttemptFinishParams)
 	).Query(func(rows pgx.Rows) error {
 		return forEach(rows, func(row pgx.Row) error {
 			var id string
-			err := row.Scan(&id)
-			won[id] = true
+			w := &onejob.Won{}
+			err := row.Scan(&id, &w.Revision, &w.At)
+			w.At = w.At.UTC()
+			won[id] = w
 			return err
 		})
 	})

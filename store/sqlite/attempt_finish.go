@@ -134,10 +134,10 @@ func (x *tx) land(ref onejob.AttemptRef, state onejob.AttemptState) (onejob.Atte
 		if err != nil {
 			return onejob.AttemptFinishResult{}, err
 		}
-		if !won {
+		if won == nil {
 			return x.discard(ref)
 		}
-		return onejob.AttemptFinishResult{State: state, JobState: onejob.JobSucceeded}, nil
+		return onejob.AttemptFinishResult{State: state, JobState: onejob.JobSucceeded, Won: won}, nil
 	}
 	j, err := x.changed(ref.Part, ref.JobID)
 	if err != nil {

@@ -9,13 +9,16 @@ import (
 // takeSlot fills the result slot of an open job, once. Zero rows: it is taken, or
 // the job has closed. Nobody else can have written since this transaction began,
 // so the version that it compares with is the row's own.
-func (x *tx) takeSlot(ref onejob.AttemptRef) (won bool, err error) {
-	n, err := x.exec(`
+func (x *tx) takeSlot(ref onejob.AttemptRef) (won *onejob.Won, err error) {
+	err = x.query(`
 		UPDATE job_states SET state = 'succeeded', completed_by = ?, finished_at = ?, version = version + 1, revision = revision + 1,
 			blocked = NULL, blocked_reason = NULL, next_target = ''
-		WHERE part = ? AND job_id = ? AND completed_by IS NULL AND state NOT IN ('failed', 'cancelled')`,
-		ref.ID, x.now, int(ref.Part), ref.JobID)
-	return n == 1, err
+		WHERE part = ? AND job_id = ? AND completed_by IS NULL AND state NOT IN ('failed', 'cancelled')
+		RETURNING revision`, func(r *row) error {
+		won = &onejob.Won{Revision: r.Int64(), At: x.now}
+		return nil
+	}, ref.ID, x.now, int(ref.Part), ref.JobID)
+	return won, err
 }
 
 // discard keeps a success that lost as evidence on its own row.

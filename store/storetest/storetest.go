@@ -68,7 +68,7 @@ func Run(t *testing.T, open func(t *testing.T, handles int) Opened) {
 func promises() []promise {
 	var all []promise
 	for _, subject := range [][]promise{
-		creating(), conflicting(), superseding(), reading(), claiming(), takingTurns(), starting(), holding(), finishing(), arrivingLate(),
+		creating(), conflicting(), superseding(), reading(), claiming(), takingTurns(), starting(), holding(), finishing(), winning(), arrivingLate(),
 		resolving(), cancelling(), parking(), restoring(), purging(), isolating(), probing(), telling(), sending(), working(), keeping(),
 		auditing(), happening(), summing(), racingForReal(), constraining(), outboxConstraining(),
 	} {

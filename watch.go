@@ -1,0 +1,105 @@
+package onejob
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// Watch waits for what becomes of one job that was just submitted. Everything that
+// happens to the job in this process is seen, from its creation on; changes in
+// others are seen within Options.PollInterval.
+type Watch struct {
+	client *Client
+	owner  string
+	job    *Job // as it was last read, or shown
+	seen   *watcher
+	id     string // that seen waits for
+}
+
+// SubmitWatched is [Client.Submit] for a caller who goes on to wait: the job is
+// watched from before it exists, so that waiting need not begin by reading it.
+// After an error there is no watch; otherwise it is to be stopped.
+func (c *Client) SubmitWatched(ctx context.Context, p SubmitParams) (job *Job, existed bool, watch *Watch, err error) {
+	row, err := c.prepare(ctx, &p)
+	if err != nil {
+		return nil, false, nil, err
+	}
+	watch = &Watch{client: c, owner: p.Owner, id: row.ID, seen: c.opts.Signals.watch(row.ID)}
+	r := c.record(ctx, []JobCreateParams{row})[0]
+	if r.Err != nil {
+		watch.Stop()
+		return r.Job, r.Existed, nil, r.Err
+	}
+	watch.job = r.Job
+	return r.Job, r.Existed, watch, nil
+}
+
+// Until waits until enough says so of the job, or ctx ends, and returns the job as
+// it is then.
+func (w *Watch) Until(ctx context.Context, enough func(*Job) bool) (*Job, error) {
+	if w.job.ID != w.id { // the key was used before
+		return w.client.WatchUntil(ctx, w.owner, w.job.ID, enough)
+	}
+	job, err := w.client.follow(ctx, w.seen, w.owner, w.job, enough)
+	if err == nil {
+		w.job = job
+	}
+	return job, err
+}
+
+// Stop ends the watch. It may be called more than once.
+func (w *Watch) Stop() { w.client.opts.Signals.forget(w.id, w.seen) }
+
+// Watch waits until the job's revision is above after, and returns it as it is
+// then. When ctx ends first it returns the job as it is, without an error.
+func (c *Client) Watch(ctx context.Context, owner, id string, after int64) (*Job, error) {
+	return c.WatchUntil(ctx, owner, id, func(j *Job) bool { return j.Revision > after })
+}
+
+// WatchUntil waits until enough says so of the job, or ctx ends, and returns the
+// job as it is then. Changes in other processes are seen within Options.PollInterval.
+func (c *Client) WatchUntil(ctx context.Context, owner, id string, enough func(*Job) bool) (*Job, error) {
+	w := c.opts.Signals.watch(id)
+	defer c.opts.Signals.forget(id, w)
+	job, err := c.look(ctx, owner, id)
+	if err != nil {
+		return nil, err
+	}
+	return c.follow(ctx, w, owner, job, enough)
+}
+
+// follow waits until enough says so of a job that was just read, or shown.
+func (c *Client) follow(ctx context.Context, w *watcher, owner string, job *Job, enough func(*Job) bool) (_ *Job, err error) {
+	poll := time.NewTicker(c.opts.PollInterval)
+	defer poll.Stop()
+	for !enough(job) && ctx.Err() == nil {
+		var shown *Job
+		select {
+		case <-w.changed:
+			shown = c.opts.Signals.seen(w)
+		case <-poll.C:
+		case <-ctx.Done():
+		}
+		if shown != nil {
+			own := *shown // others may be shown the same
+			own.Attempts = slices.Clone(shown.Attempts)
+			job = &own
+			continue
+		}
+		if job, err = c.look(ctx, owner, job.ID); err != nil {
+			return nil, err
+		}
+	}
+	return job, nil
+}
+
+// lookWithin bounds one look at a job for somebody who waits.
+const lookWithin = 10 * time.Second
+
+// look reads a job though ctx may have ended: who waited is told how it stands.
+func (c *Client) look(ctx context.Context, owner, id string) (*Job, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookWithin)
+	defer cancel()
+	return c.Get(ctx, owner, id)
+}
