@@ -45,6 +45,8 @@ type charge struct {
 	Key     string    `json:"key"`
 	ReadyAt time.Time `json:"ready_at,omitzero"` // a look-up says processing before
 	Answer  answer    `json:"answer"`
+
+	Reference string `json:"reference,omitempty"` // the caller's own
 }
 
 // ledger counts. One lock covers a count and its line in the file, so that no
@@ -57,6 +59,7 @@ type ledger struct {
 	intents    *bounded[int]
 	charges    *bounded[charge]
 	keys       *bounded[string] // provider idempotency key → charge id
+	references *bounded[string] // the caller's own reference → charge id
 	running    map[string]bool  // keys whose first request still runs
 	entries    []*Entry
 	maxEntries int
@@ -76,6 +79,7 @@ func newLedger(maxEntries, maxIntents int) *ledger {
 	l.intents = newBounded[int](maxIntents, 0)
 	l.charges = newBounded[charge](maxIntents, maxKeptBytes)
 	l.keys = newBounded[string](maxIntents, 0)
+	l.references = newBounded[string](maxIntents, 0)
 	return l
 }
 
@@ -138,6 +142,9 @@ func (l *ledger) apply(rec record) {
 		l.intents.put(c.Intent, l.intents.get(c.Intent)+1, 0)
 		l.charges.put(c.ID, *c, int64(len(c.Answer.Body)))
 		l.keepKey(c)
+		if c.Reference != "" {
+			l.references.put(c.Reference, c.ID, 0)
+		}
 	}
 	if l.changed != nil {
 		close(l.changed)
@@ -196,11 +203,14 @@ func (l *ledger) giveUp(r receipt, key string) {
 	}
 }
 
-// charge finds one by its id.
+// charge finds one by its id, or by the reference that came with it.
 func (l *ledger) charge(id string) (charge, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.charges.find(id)
+	if found, known := l.charges.find(id); known {
+		return found, true
+	}
+	return l.charges.find(l.references.get(id))
 }
 
 // chargesOf lists those of one intent, oldest first.
@@ -237,6 +247,7 @@ func (l *ledger) reset() {
 	l.intents.clear()
 	l.charges.clear()
 	l.keys.clear()
+	l.references.clear()
 	clear(l.running)
 	if l.file != nil {
 		l.fail(l.file.truncate())
