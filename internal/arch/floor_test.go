@@ -53,7 +53,7 @@ var floors = []floor{
 	{room: "internal/console/...", may: []string{"."}, third: others, also: []string{"store/memory"}},
 
 	// The attic.
-	{room: "internal/config/...", may: []string{".", "provider/..."}, third: others, by: []string{"internal/cli/..."}},
+	{room: "internal/config/...", may: []string{".", "provider/..."}, third: others, by: []string{"internal/cli/...", "internal/crash"}},
 	{room: "internal/demo/...", may: []string{"sim"}, by: []string{"internal/cli/..."}},
 	{room: "internal/cli/...", may: []string{"..."}, third: others, by: []string{"cmd/..."}},
 	{room: "cmd/onejob", may: []string{"internal/cli"}},
@@ -62,6 +62,7 @@ var floors = []floor{
 	{room: "internal/pgtest/...", third: others},
 	{room: "internal/bench/...", may: []string{"..."}, third: others, by: []string{}},
 	{room: "internal/load/...", may: []string{"sim"}, by: []string{}},
+	{room: "internal/crash/...", may: []string{"..."}, third: others, by: []string{}},
 	{room: "internal/mutate/...", by: []string{}},
 	{room: "internal/arch/...", by: []string{}},
 	{room: "examples/...", may: []string{".", "engine", "sim", "webhook", "store/...", "provider/..."}, by: []string{}},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -21,8 +22,12 @@ import (
 	"github.com/onejob-dev/onejob/sim"
 )
 
-// program is the binary under test, built once.
-var program string
+// program is the binary under test and crasher the one that dies at a point of
+// internal/crash, each built once.
+var program, crasher string
+
+// parallel is how many of the tests that mostly wait go on at once.
+const parallel = "12"
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
@@ -33,25 +38,32 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	program = filepath.Join(dir, "onejob")
-	build := exec.Command("go", "build", "-o", program, "./cmd/onejob")
+	program, crasher = filepath.Join(dir, "onejob"), filepath.Join(dir, "crash")
+	build := exec.Command("go", "build", "-o", dir, "./cmd/onejob", "./internal/crash")
 	build.Dir = filepath.Join("..", "..")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
 		return 1
 	}
+	if err := flag.Set("test.parallel", parallel); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return pgtest.Main(m)
 }
 
+// full asks for the full size of tests that have one, which take minutes.
+func full() bool { return os.Getenv("ONEJOB_E2E_FULL") != "" }
+
 // stores are what every test of this package runs on.
 func onBothStores(t *testing.T, test func(t *testing.T, storeURL string)) {
-	t.Run("SQLite", func(t *testing.T) {
-		test(t, "sqlite:"+filepath.Join(t.TempDir(), "onejob.db"))
-	})
-	t.Run("PostgreSQL", func(t *testing.T) {
-		test(t, pgtest.URL(t))
-	})
+	t.Run("SQLite", func(t *testing.T) { test(t, newSQLite(t)) })
+	t.Run("PostgreSQL", func(t *testing.T) { test(t, newPostgres(t)) })
 }
+
+func newSQLite(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "onejob.db") }
+
+func newPostgres(t *testing.T) string { return pgtest.URL(t) }
 
 // site is one configuration, one provider and one credential; nodes run on it.
 type site struct {
@@ -67,7 +79,7 @@ func newSite(t *testing.T, storeURL, kind string, provider sim.Options) *site {
 	t.Helper()
 	provider.IntentFunc = sim.IntentMember("order")
 	s := &site{t: t, dir: t.TempDir(), store: storeURL, provider: sim.ForTest(t, provider)}
-	config := fmt.Sprintf(`
+	s.setUp(fmt.Sprintf(`
 targets:
   acme:
     provider: http
@@ -78,16 +90,34 @@ kinds:
   charge: %s
 workers: {slots: 16, lease: 1s, drain: 10s}
 secret: "a secret that all nodes share"
-`, s.provider.URL(), kind)
-	if err := os.WriteFile(s.config(), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if strings.HasPrefix(storeURL, "postgres:") {
-		s.run("migrate", "up", "--store", storeURL)
-	}
-	s.key = s.run("keys", "create", "--owner", "shop", "--role", "operator", "--store", storeURL)
+`, s.provider.URL(), kind))
 	return s
 }
+
+// setUp writes the site's configuration and makes its store and credential.
+func (s *site) setUp(config string) {
+	s.t.Helper()
+	s.configure(config)
+	s.prepare()
+}
+
+func (s *site) configure(config string) {
+	s.t.Helper()
+	if err := os.WriteFile(s.config(), []byte(config), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// prepare makes the store, as far as it is not there, and a credential.
+func (s *site) prepare() {
+	s.t.Helper()
+	if s.onPostgres() {
+		s.run("migrate", "up", "--store", s.store)
+	}
+	s.key = s.run("keys", "create", "--owner", "shop", "--role", "operator", "--store", s.store)
+}
+
+func (s *site) onPostgres() bool { return strings.HasPrefix(s.store, "postgres:") }
 
 // canary is a provider's credential that must appear nowhere.
 const canary = "CANARY-4f1c9a-SECRET"
@@ -234,6 +264,18 @@ type job struct {
 	} `json:"attempts"`
 }
 
+// states is the job's state and its attempts', as in "succeeded: failed succeeded".
+func (j *job) states() string {
+	if j.ID == "" {
+		return "nothing"
+	}
+	text := j.State + ":"
+	for _, a := range j.Attempts {
+		text += " " + a.State
+	}
+	return text
+}
+
 type reply struct {
 	status   int
 	replayed bool
@@ -271,7 +313,12 @@ func (n *node) send(ctx context.Context, method, path, body string, header ...st
 
 // submit asks for the charge of one order under its own key.
 func (n *node) submit(ctx context.Context, order string) (reply, error) {
-	return n.send(ctx, http.MethodPost, "/v1/jobs", fmt.Sprintf(`{"kind":"charge","input":{"order":%q,"amount":42}}`, order), "Idempotency-Key", "key-"+order)
+	return n.submitKind(ctx, "charge", order)
+}
+
+// submitKind asks for a job of a kind, for one order under its own key.
+func (n *node) submitKind(ctx context.Context, kind, order string) (reply, error) {
+	return n.send(ctx, http.MethodPost, "/v1/jobs", fmt.Sprintf(`{"kind":%q,"input":{"order":%q,"amount":42}}`, kind, order), "Idempotency-Key", "key-"+order)
 }
 
 func (n *node) get(ctx context.Context, id string) (reply, error) {
