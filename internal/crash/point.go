@@ -3,12 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/onejob-dev/onejob"
 )
@@ -87,14 +85,13 @@ func (p *point) at(call string, when moment) error {
 	return nil
 }
 
-// strike is SIGKILL, which is never survived, or SIGSTOP, which is once somebody
-// sends SIGCONT.
+// strike ends the process, or stops it until somebody lets it go on.
 func (p *point) strike() {
-	signal := syscall.SIGKILL
 	if p.deed == stop {
-		signal = syscall.SIGSTOP
+		stopHere()
+		return
 	}
-	_ = syscall.Kill(os.Getpid(), signal) // a process may always signal itself
+	dieHere()
 }
 
 // aboutToCommit is told of every commit of the process. It strikes at the first

@@ -12,21 +12,18 @@ type store struct {
 	onejob.Store
 	onejob.ProbeStore
 	*point
-	starts  bool // new jobs are started in the commit that creates them
-	created atomic.Bool
+	starts   bool        // new jobs are started in the commit that creates them
+	answered atomic.Bool // a caller has the answer to a creation
 }
 
 // idle reports whether nothing is to be claimed: the point comes before any claim,
-// or is within one and there is no job yet, so that it would claim nothing.
+// or the caller has no answer yet, which a node that dies would keep from it.
 func (s *store) idle() bool {
-	if s.deed == doubt { // which the process survives
-		return false
-	}
 	switch s.call {
 	case "request", "respond", "create", "start":
-		return true
+		return s.deed != doubt // which the process survives
 	}
-	return s.call == "claim" && s.moment == within && !s.created.Load()
+	return !s.answered.Load()
 }
 
 func some[R any](r []R) bool { return len(r) > 0 }
@@ -36,7 +33,6 @@ func (s *store) JobCreate(ctx context.Context, params []onejob.JobCreateParams) 
 	if s.starts {
 		call = "start"
 	}
-	defer s.created.Store(true)
 	return around(s.point, call, func() ([]onejob.JobCreateResult, error) { return s.Store.JobCreate(ctx, params) }, some)
 }
 

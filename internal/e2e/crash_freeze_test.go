@@ -12,6 +12,7 @@ import (
 // taken over: fencing by leases alone lets it send, or store, once more
 // (Kleppmann's pause; taskforcesh/bullmq#3183).
 func TestANodeFrozenAtAnyPointDoesNotSendOrStoreWhenItWakes(t *testing.T) {
+	t.Parallel()
 	type stands struct{ asked, mute []string }
 	one := func(states string) []string { return []string{states} }
 	rows := []struct {

@@ -24,6 +24,7 @@ const pairsOneIn = 8
 
 // What one crash leaves another may find, and die of: every two points in a row.
 func TestTwoCrashesInARowLoseNothingAndExecuteNothingTwice(t *testing.T) {
+	t.Parallel()
 	for i, first := range crashPoints {
 		for j, second := range append(crashPoints, recovering...) {
 			if !full() && (i+j)%pairsOneIn != 0 {
@@ -81,8 +82,9 @@ func over(t *testing.T, n *node, id string) bool {
 }
 
 // A migration that dies half way is what a deploy leaves that was killed; the next
-// start must go on from there.
+// start must go on from there, on PostgreSQL once the lock of the dead one is stale.
 func TestAMigrationKilledAtAnyCommitCanBeRunAgain(t *testing.T) {
+	t.Parallel()
 	onBothStoresAtOnce(t, func(t *testing.T, store func(*testing.T) string) {
 		const enough = 30
 		killed := 0
@@ -115,6 +117,7 @@ func TestAMigrationKilledAtAnyCommitCanBeRunAgain(t *testing.T) {
 
 // Emptying a payload half way would let its key run again, or keep what was to go.
 func TestAPurgeThatDiesIsRunAgainAndItsKeyNeverStartsASecondJob(t *testing.T) {
+	t.Parallel()
 	onBothStoresAtOnce(t, func(t *testing.T, store func(*testing.T) string) {
 		for at, status := range map[string]int{"purge.before": 200, "purge.within": 200, "purge.after": 410} {
 			t.Run(at, func(t *testing.T) {

@@ -65,6 +65,7 @@ var crashTable = []crashRow{
 // neither paid nor unpaid (temporalio/sdk-go#1129 and its like); every window is
 // tried here with a real SIGKILL at that very point.
 func TestACrashAtAnyPointLosesNothingAndExecutesNothingTwice(t *testing.T) {
+	t.Parallel()
 	onBothStoresAtOnce(t, func(t *testing.T, store func(*testing.T) string) {
 		for _, row := range crashTable {
 			for kind, want := range map[string]follows{asked: row.asked, mute: row.mute} {
@@ -126,13 +127,17 @@ func (s *site) restart(t *testing.T, kind, left, answered string, want follows) 
 // onBothStoresAtOnce is onBothStores for tests each of which needs a store of its own.
 func onBothStoresAtOnce(t *testing.T, test func(t *testing.T, store func(*testing.T) string)) {
 	for name, store := range map[string]func(*testing.T) string{"SQLite": newSQLite, "PostgreSQL": newPostgres} {
-		t.Run(name, func(t *testing.T) { test(t, store) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, store)
+		})
 	}
 }
 
 // A commit whose acknowledgement is lost has happened or not, and the node that
 // asked for it cannot know. It goes on living, and must get it right either way.
 func TestACommitOfUnknownOutcomeIsNeitherLostNorDoneTwice(t *testing.T) {
+	t.Parallel()
 	rows := []struct {
 		at     string
 		times  string

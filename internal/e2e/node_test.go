@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -163,14 +164,25 @@ func (s *site) newNode() *node {
 	return n
 }
 
+// ports counts the ports given out, below those that the system gives to clients:
+// between its choice and its use a port from there may be somebody else's.
+var ports atomic.Int64
+
+const firstPort, numPorts = 10_000, 20_000
+
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range numPorts {
+		port := firstPort + (int64(os.Getpid())*64+ports.Add(1))%numPorts
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		defer func() { _ = l.Close() }()
+		return l.Addr().String()
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	t.Fatal("there is no free port")
+	return ""
 }
 
 // start starts the process and waits until it is ready.
