@@ -48,7 +48,7 @@ func TestANodeFrozenAtAnyPointDoesNotSendOrStoreWhenItWakes(t *testing.T) {
 						other.start()
 						other.settlesAs(t, r.job.ID, meanwhile[0], executed)
 					} else {
-						pause(t.Context(), 3*time.Second) // three leases, and beyond send_by
+						pause(t.Context(), 4*time.Second) // two leases, and beyond send_by
 					}
 					d.wake()
 					d.wakesTo(t, r.job.ID, awake)

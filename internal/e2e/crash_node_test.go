@@ -24,7 +24,7 @@ const (
 	mute  = "mute"
 )
 
-// newCrashSite makes a site with those two kinds. Quarantine ends two seconds after
+// newCrashSite makes a site with those two kinds. Quarantine ends two and a half seconds after
 // the mark, which is later than anything that the provider does.
 func newCrashSite(t *testing.T, storeURL string, provider sim.Options) *site {
 	t.Helper()
@@ -60,9 +60,9 @@ targets:
     request: {url: "%[1]s/v1/charges"}
     max_execution: 500ms
 kinds:
-  asked: {effect: external, targets: [asked], timeout: 5s, linger: 5s, send_within: 750ms}
-  mute: {effect: external, targets: [mute], timeout: 5s, linger: 5s, send_within: 750ms}
-workers: {slots: 4, lease: 1s, drain: 1s}
+  asked: {effect: external, targets: [asked], timeout: 5s, linger: 5s, send_within: 1s}
+  mute: {effect: external, targets: [mute], timeout: 5s, linger: 5s, send_within: 1s}
+workers: {slots: 4, lease: 2s, drain: 1s}
 secret: "a secret that all nodes share"
 `, provider)
 }
