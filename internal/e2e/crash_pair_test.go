@@ -89,7 +89,7 @@ func TestAMigrationKilledAtAnyCommitCanBeRunAgain(t *testing.T) {
 		const enough = 30
 		killed := 0
 		for ; killed < enough; killed++ {
-			s := newBareCrashSite(t, store(t), sim.Options{})
+			s := newBareCrashSite(t, store(t), shortWork, sim.Options{})
 			cmd := s.crash("--do", "migrate", "--at", "migrate.within", "--spare", fmt.Sprint(killed))
 			out, err := cmd.CombinedOutput()
 			if err == nil {

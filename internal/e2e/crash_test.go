@@ -32,7 +32,9 @@ var (
 	doubtful0 = follows{"blocked: unknown", 0}            // not done, and nobody can say so
 )
 
-const worksLater = "slow=400ms"
+// worksLater is work that is done only after the first look-up was told that there is
+// none, and before quarantine ends.
+const worksLater = "slow=3500ms"
 
 var crashTable = []crashRow{
 	{"1 request received", []string{"request.before"}, "", "nothing", once, once},
@@ -82,7 +84,12 @@ func TestACrashAtAnyPointLosesNothingAndExecutesNothingTwice(t *testing.T) {
 }
 
 func (row *crashRow) try(t *testing.T, storeURL, kind string, want follows) {
-	s := newCrashSite(t, storeURL, sim.Options{})
+	work := shortWork
+	if row.work != "" {
+		work = longWork
+	}
+	s := newBareCrashSite(t, storeURL, work, sim.Options{})
+	s.prepare()
 	if row.work != "" {
 		s.provider.Script(sim.MustParse(row.work)...)
 	}

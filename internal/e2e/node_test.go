@@ -86,7 +86,7 @@ targets:
     provider: http
     request: {url: "%s/v1/charges", headers: {Authorization: "Bearer ${env:ACME_KEY}"}}
     idempotency_header: Idempotency-Key
-  pool: {provider: worker}
+  pool: {provider: worker, max_execution: 200ms}
 kinds:
   charge: %s
 workers: {slots: 16, lease: 1s, drain: 10s}
