@@ -63,9 +63,8 @@ var crashTable = []crashRow{
 	{"resolver of what was never sent", []string{"mark.after", "probe.before"}, "", "blocked: unknown", again, follows{}},
 }
 
-// A payment gateway that dies between its call and its record leaves the order
-// neither paid nor unpaid (temporalio/sdk-go#1129 and its like); every window is
-// tried here with a real SIGKILL at that very point.
+// Between any two steps of a job a process may die, and what it leaves must be read
+// as what it proves and no more: every window is tried with a real SIGKILL there.
 func TestACrashAtAnyPointLosesNothingAndExecutesNothingTwice(t *testing.T) {
 	t.Parallel()
 	onBothStoresAtOnce(t, func(t *testing.T, store func(*testing.T) string) {
