@@ -113,8 +113,11 @@ func (n *node) wantOneResult(id, states string, incidents int) {
 	if winner := last.job.Attempts[len(last.job.Attempts)-1].ID; slot.Version != filledOnce || slot.CompletedBy != winner {
 		t.Errorf("the result slot is at version %d, filled by %s; want version %d, by %s", slot.Version, slot.CompletedBy, filledOnce, winner)
 	}
-	if got := strings.Count(string(body(t, n, "/metrics")), `onejob_incidents_total{kind="duplicate_effect"} 1`); got != incidents {
-		t.Errorf("%d incidents are counted; want %d", got, incidents)
+	counted := func() bool { // a moment after the commit
+		return strings.Count(string(body(t, n, "/metrics")), `onejob_incidents_total{kind="duplicate_effect"} 1`) == incidents
+	}
+	if !eventually(5*time.Second, counted) {
+		t.Errorf("the incidents that are counted are not %d", incidents)
 	}
 }
 
