@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build test race e2e bench mutate generate check-generate lint check
+.PHONY: help build test race e2e e2e-full bench mutate generate check-generate lint check
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -18,6 +18,9 @@ race: ## the same under the race detector, short
 
 e2e: ## real processes: kill -9, two nodes, both stores
 	cd internal/e2e && go test -count=1 -timeout 20m ./...
+
+e2e-full: ## the same at full size: every pair of crash points, runs of 500 jobs
+	cd internal/e2e && ONEJOB_E2E_FULL=1 go test -count=1 -timeout 60m ./...
 
 bench: ## jobs/s, p50/p99 and CPU a job on both stores, POST beside an echo server, and a minute of overload
 	go test -run "^$$" -bench . -benchtime 3s ./internal/bench

@@ -20,6 +20,7 @@ type call struct {
 	entry   Entry // what was known at arrival
 
 	read     bytes.Buffer // what has been read of the body
+	ref      string       // the caller's own reference for the work
 	step     Step
 	fault    Fault
 	answer   answer
@@ -42,7 +43,10 @@ func (p *Provider) arrive(w http.ResponseWriter, r *http.Request, path string, f
 	r.Body = http.MaxBytesReader(w, r.Body, MaxBodyBytes)
 	c.entry = Entry{Method: r.Method, Path: path, Followed: followed, ReceivedAt: p.now()}
 	c.entry.Key = r.Header.Get("Idempotency-Key")
-	c.entry.Intent = c.intent()
+	c.entry.Intent = c.named(p.opts.IntentFunc)
+	if p.opts.ReferenceFunc != nil {
+		c.ref = c.named(p.opts.ReferenceFunc)
+	}
 	if conn := connOf(r.Context()); conn != nil {
 		c.entry.Conn, c.entry.ConnRequest = conn.number, conn.requests.Add(1)
 	}
@@ -50,13 +54,13 @@ func (p *Provider) arrive(w http.ResponseWriter, r *http.Request, path string, f
 	return c
 }
 
-// intent asks the IntentFunc, remembering what it reads of the body.
-func (c *call) intent() string {
+// named asks a func for a name of the request, remembering what it reads of the body.
+func (c *call) named(by func(*http.Request) string) string {
 	body := c.r.Body
-	c.r.Body = io.NopCloser(io.TeeReader(body, &c.read))
-	intent := c.p.opts.IntentFunc(c.r)
-	c.r.Body = body
-	return intent
+	defer func() { c.r.Body = body }()
+	before := bytes.NewReader(bytes.Clone(c.read.Bytes())) // by an earlier func
+	c.r.Body = io.NopCloser(io.MultiReader(before, io.TeeReader(body, &c.read)))
+	return by(c.r)
 }
 
 // wants tells whether a step is for this request: look-up or not, and on a
@@ -161,7 +165,7 @@ func (c *call) execute() {
 		c.note(func(e *Entry) { e.Replayed, e.ID = true, c.kept.ID })
 		return
 	}
-	done := charge{ID: c.dialect.idPrefix + rand.Text()[:16], Intent: c.entry.Intent, Key: c.entry.Key}
+	done := charge{ID: c.dialect.idPrefix + rand.Text()[:16], Intent: c.entry.Intent, Key: c.entry.Key, Reference: c.ref}
 	now := c.p.now()
 	done.Answer = c.produce(done.ID, now)
 	done.CreatedAt, done.Deaf = now, c.step.Deaf

@@ -58,8 +58,8 @@ func dialectOf(path string) dialect {
 	}
 }
 
-// lookUp answers a GET: the charge whose id ends the path, or with ?intent=k the
-// charges of that intent.
+// lookUp answers a GET: the charge whose id or reference ends the path, or with
+// ?intent=k the charges of that intent.
 func (c *call) lookUp() answer {
 	if intents, found := c.r.URL.Query()["intent"]; found {
 		list := []json.RawMessage{}

@@ -49,6 +49,8 @@ type charge struct {
 	CreatedAt   time.Time `json:"created_at,omitzero"`
 	CancelledAt time.Time `json:"cancelled_at,omitzero"`
 	Answer      answer    `json:"answer"`
+
+	Reference string `json:"reference,omitempty"` // the caller's own
 }
 
 // ledger counts. One lock covers a count and its line in the file, so that no
@@ -61,6 +63,7 @@ type ledger struct {
 	intents    *bounded[int]
 	charges    *bounded[charge]
 	keys       *bounded[string] // provider idempotency key → charge id
+	references *bounded[string] // the caller's own reference → charge id
 	running    map[string]bool  // keys whose first request still runs
 	entries    []*Entry
 	maxEntries int
@@ -80,6 +83,7 @@ func newLedger(maxEntries, maxIntents int) *ledger {
 	l.intents = newBounded[int](maxIntents, 0)
 	l.charges = newBounded[charge](maxIntents, maxKeptBytes)
 	l.keys = newBounded[string](maxIntents, 0)
+	l.references = newBounded[string](maxIntents, 0)
 	return l
 }
 
@@ -153,6 +157,9 @@ func (l *ledger) apply(rec record) {
 		l.intents.put(c.Intent, l.intents.get(c.Intent)+1, 0)
 		l.charges.put(c.ID, *c, int64(len(c.Answer.Body)))
 		l.keepKey(c)
+		if c.Reference != "" {
+			l.references.put(c.Reference, c.ID, 0)
+		}
 	}
 	if l.changed != nil {
 		close(l.changed)
@@ -211,11 +218,14 @@ func (l *ledger) giveUp(r receipt, key string) {
 	}
 }
 
-// charge finds one by its id.
+// charge finds one by its id, or by the reference that came with it.
 func (l *ledger) charge(id string) (charge, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.charges.find(id)
+	if found, known := l.charges.find(id); known {
+		return found, true
+	}
+	return l.charges.find(l.references.get(id))
 }
 
 // chargesOf lists those of one intent, oldest first.
@@ -252,6 +262,7 @@ func (l *ledger) reset() {
 	l.intents.clear()
 	l.charges.clear()
 	l.keys.clear()
+	l.references.clear()
 	clear(l.running)
 	if l.file != nil {
 		l.fail(l.file.truncate())

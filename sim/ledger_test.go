@@ -174,3 +174,33 @@ func TestWhatIsInFlightAtAResetIsNotCounted(t *testing.T) {
 		t.Fatal("the request never ended")
 	}
 }
+
+func TestALookUpFindsAChargeByTheCallersOwnReferenceAlsoAfterARestart(t *testing.T) {
+	t.Parallel()
+	opts := sim.Options{
+		LedgerFile: filepath.Join(t.TempDir(), "ledger.jsonl"),
+		IntentFunc: sim.IntentMember("order"), ReferenceFunc: sim.IntentMember("ref"),
+	}
+	first, err := sim.Start("", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, made := charge(t, first, "", `{"order":"o","ref":"att_1"}`)
+	if resp, _ := get(t, first.URL()+"/v1/charges/att_2"); resp.StatusCode != 404 {
+		t.Errorf("a reference that never came was answered %d; want 404", resp.StatusCode)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second := sim.ForTest(t, opts)
+	if resp, got := get(t, second.URL()+"/v1/charges/att_1"); resp.StatusCode != 200 || got != made {
+		t.Errorf("by its reference: %d %s; want the charge %s", resp.StatusCode, got, made)
+	}
+	if n := second.Executions("o"); n != 1 {
+		t.Errorf("%d executions of the intent; want 1", n)
+	}
+	second.Reset()
+	if resp, _ := get(t, second.URL()+"/v1/charges/att_1"); resp.StatusCode != 404 {
+		t.Errorf("after a reset the reference was answered %d; want 404", resp.StatusCode)
+	}
+}

@@ -30,6 +30,11 @@ type Options struct {
 	// [IntentMember].
 	IntentFunc func(r *http.Request) string
 
+	// ReferenceFunc finds the caller's own reference for the work in a request, as
+	// IntentFunc finds the intent; empty is none. A look-up by GET finds a charge by
+	// its reference as by its id. Nil: charges have none.
+	ReferenceFunc func(r *http.Request) string
+
 	// ReplyFunc writes the text of a chat completion. Nil: it repeats the prompt,
 	// the text of the last message.
 	ReplyFunc func(model, prompt string) string

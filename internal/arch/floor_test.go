@@ -54,7 +54,7 @@ var floors = []floor{
 	{room: "internal/console/...", may: []string{"."}, third: others, also: []string{"store/memory"}},
 
 	// The attic.
-	{room: "internal/config/...", may: []string{".", "provider/...", "webhook"}, third: others, by: []string{"internal/cli/..."}},
+	{room: "internal/config/...", may: []string{".", "provider/...", "webhook"}, third: others, by: []string{"internal/cli/...", "internal/crash"}},
 	{room: "internal/demo/...", may: []string{".", "sim", "webhook"}, by: []string{"internal/cli/..."}},
 	{room: "internal/cli/...", may: []string{"..."}, third: others, by: []string{"cmd/..."}},
 	{room: "cmd/onejob", may: []string{"internal/cli"}},
@@ -63,6 +63,7 @@ var floors = []floor{
 	{room: "internal/pgtest/...", third: others},
 	{room: "internal/bench/...", may: []string{"..."}, third: others, by: []string{}},
 	{room: "internal/load/...", may: []string{"sim"}, by: []string{}},
+	{room: "internal/crash/...", may: []string{"..."}, third: others, by: []string{}},
 	{room: "internal/mutate/...", by: []string{}},
 	{room: "internal/arch/...", by: []string{}},
 	{room: "examples/...", may: []string{".", "engine", "sim", "webhook", "store/...", "provider/..."}, by: []string{}},

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/urfave/cli/v3"
 
@@ -20,6 +21,8 @@ Whoever reaches the port may steer it: it is made for tests.`,
 			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:4546", Usage: "`ADDRESS` to listen at"},
 			&cli.StringFlag{Name: "default", Usage: "what a request meets that asks for nothing, as in late=2s"},
 			&cli.StringFlag{Name: "ledger", Usage: "`FILE` that keeps the ledger over restarts"},
+			&cli.StringFlag{Name: "intent", Usage: "`MEMBER` of a JSON body that names the intent, as in metadata.order; absent: the Idempotency-Key header"},
+			&cli.StringFlag{Name: "reference", Usage: "`MEMBER` of a JSON body that a look-up finds the charge by, beside its id"},
 			&cli.DurationFlag{Name: "latency", Usage: "how long every answer takes"},
 			&cli.BoolFlag{Name: "honour-keys", Usage: "execute each idempotency key once, as good providers do"},
 		},
@@ -33,6 +36,7 @@ Whoever reaches the port may steer it: it is made for tests.`,
 			}
 			srv, err := sim.Start(c.String("listen"), sim.Options{
 				Default: step, LedgerFile: c.String("ledger"), Latency: c.Duration("latency"), HonourIdempotency: c.Bool("honour-keys"),
+				IntentFunc: memberFunc(c.String("intent")), ReferenceFunc: memberFunc(c.String("reference")),
 			})
 			if err != nil {
 				return err
@@ -42,4 +46,12 @@ Whoever reaches the port may steer it: it is made for tests.`,
 			return srv.Close()
 		},
 	}
+}
+
+// memberFunc names requests by a member of their JSON body. Empty: nil.
+func memberFunc(path string) func(*http.Request) string {
+	if path == "" {
+		return nil
+	}
+	return sim.IntentMember(path)
 }

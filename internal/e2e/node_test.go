@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -21,8 +23,12 @@ import (
 	"github.com/onejob-dev/onejob/sim"
 )
 
-// program is the binary under test, built once.
-var program string
+// program is the binary under test and crasher the one that dies at a point of
+// internal/crash, each built once.
+var program, crasher string
+
+// parallel is how many of the tests that mostly wait go on at once.
+const parallel = "12"
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
@@ -33,25 +39,32 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	program = filepath.Join(dir, "onejob")
-	build := exec.Command("go", "build", "-o", program, "./cmd/onejob")
+	program, crasher = filepath.Join(dir, "onejob"), filepath.Join(dir, "crash")
+	build := exec.Command("go", "build", "-o", dir, "./cmd/onejob", "./internal/crash")
 	build.Dir = filepath.Join("..", "..")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
 		return 1
 	}
+	if err := flag.Set("test.parallel", parallel); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return pgtest.Main(m)
 }
 
+// full asks for the full size of tests that have one, which take minutes.
+func full() bool { return os.Getenv("ONEJOB_E2E_FULL") != "" }
+
 // stores are what every test of this package runs on.
 func onBothStores(t *testing.T, test func(t *testing.T, storeURL string)) {
-	t.Run("SQLite", func(t *testing.T) {
-		test(t, "sqlite:"+filepath.Join(t.TempDir(), "onejob.db"))
-	})
-	t.Run("PostgreSQL", func(t *testing.T) {
-		test(t, pgtest.URL(t))
-	})
+	t.Run("SQLite", func(t *testing.T) { test(t, newSQLite(t)) })
+	t.Run("PostgreSQL", func(t *testing.T) { test(t, newPostgres(t)) })
 }
+
+func newSQLite(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "onejob.db") }
+
+func newPostgres(t *testing.T) string { return pgtest.URL(t) }
 
 // site is one configuration, one provider and one credential; nodes run on it.
 type site struct {
@@ -67,33 +80,51 @@ func newSite(t *testing.T, storeURL, kind string, provider sim.Options) *site {
 	t.Helper()
 	provider.IntentFunc = sim.IntentMember("order")
 	s := &site{t: t, dir: t.TempDir(), store: storeURL, provider: sim.ForTest(t, provider)}
-	config := fmt.Sprintf(`
+	s.setUp(fmt.Sprintf(`
 targets:
   acme:
     provider: http
     request: {url: "%s/v1/charges", headers: {Authorization: "Bearer ${env:ACME_KEY}"}}
     idempotency_header: Idempotency-Key
-  pool: {provider: worker}
+  pool: {provider: worker, max_execution: 200ms}
 kinds:
   charge: %s
 workers: {slots: 16, lease: 1s, drain: 10s}
 secret: "a secret that all nodes share"
-`, s.provider.URL(), kind)
-	if err := os.WriteFile(s.config(), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if strings.HasPrefix(storeURL, "postgres:") {
-		s.run("migrate", "up", "--store", storeURL)
-	}
-	s.key = s.run("keys", "create", "--owner", "shop", "--role", "operator", "--store", storeURL)
+`, s.provider.URL(), kind))
 	return s
 }
+
+// setUp writes the site's configuration and makes its store and credential.
+func (s *site) setUp(config string) {
+	s.t.Helper()
+	s.configure(config)
+	s.prepare()
+}
+
+func (s *site) configure(config string) {
+	s.t.Helper()
+	if err := os.WriteFile(s.config(), []byte(config), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// prepare makes the store, as far as it is not there, and a credential.
+func (s *site) prepare() {
+	s.t.Helper()
+	if s.onPostgres() {
+		s.run("migrate", "up", "--store", s.store)
+	}
+	s.key = s.run("keys", "create", "--owner", "shop", "--role", "operator", "--store", s.store)
+}
+
+func (s *site) onPostgres() bool { return strings.HasPrefix(s.store, "postgres:") }
 
 // canary is a provider's credential that must appear nowhere.
 const canary = "CANARY-4f1c9a-SECRET"
 
-// configure adds lines to the configuration, after the line that begins with at.
-func (s *site) configure(at, lines string) {
+// addLines adds lines to the configuration, after the line that begins with at.
+func (s *site) addLines(at, lines string) {
 	s.t.Helper()
 	text, err := os.ReadFile(s.config())
 	if err != nil {
@@ -150,14 +181,25 @@ func (s *site) newNode() *node {
 	return n
 }
 
+// ports counts the ports given out, below those that the system gives to clients:
+// between its choice and its use a port from there may be somebody else's.
+var ports atomic.Int64
+
+const firstPort, numPorts = 10_000, 20_000
+
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range numPorts {
+		port := firstPort + (int64(os.Getpid())*64+ports.Add(1))%numPorts
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		defer func() { _ = l.Close() }()
+		return l.Addr().String()
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	t.Fatal("there is no free port")
+	return ""
 }
 
 // start starts the process and waits until it is ready to work.
@@ -257,6 +299,18 @@ type job struct {
 	} `json:"attempts"`
 }
 
+// states is the job's state and its attempts', as in "succeeded: failed succeeded".
+func (j *job) states() string {
+	if j.ID == "" {
+		return "nothing"
+	}
+	text := j.State + ":"
+	for _, a := range j.Attempts {
+		text += " " + a.State
+	}
+	return text
+}
+
 type reply struct {
 	status   int
 	replayed bool
@@ -294,7 +348,12 @@ func (n *node) send(ctx context.Context, method, path, body string, header ...st
 
 // submit asks for the charge of one order under its own key.
 func (n *node) submit(ctx context.Context, order string) (reply, error) {
-	return n.send(ctx, http.MethodPost, "/v1/jobs", fmt.Sprintf(`{"kind":"charge","input":{"order":%q,"amount":42}}`, order), "Idempotency-Key", "key-"+order)
+	return n.submitKind(ctx, "charge", order)
+}
+
+// submitKind asks for a job of a kind, for one order under its own key.
+func (n *node) submitKind(ctx context.Context, kind, order string) (reply, error) {
+	return n.send(ctx, http.MethodPost, "/v1/jobs", fmt.Sprintf(`{"kind":%q,"input":{"order":%q,"amount":42}}`, kind, order), "Idempotency-Key", "key-"+order)
 }
 
 func (n *node) get(ctx context.Context, id string) (reply, error) {

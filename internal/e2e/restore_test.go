@@ -49,7 +49,7 @@ const waiting = 5 // jobs that are due only after the backup
 
 func drill(t *testing.T, b backup, config string, around func(n *node, putBack func())) {
 	s := newSite(t, b.storeURL(), "{effect: external, targets: [acme], timeout: 20s, linger: 20s}", sim.Options{})
-	s.configure("secret:", config)
+	s.addLines("secret:", config)
 	s.provider.ScriptFor("under way", sim.MustParse("silent")...)
 	n := s.newNode()
 	n.start()

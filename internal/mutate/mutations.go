@@ -143,6 +143,48 @@ var mutations = []mutation{
 		tests: []string{"./provider/openai"},
 	},
 	{
+		name:  "probe not final",
+		edits: []edit{{"engine/ask.go", "case !q.target.Reconcile.Authoritative || !q.byAttempt(p.Method):", "case !q.byAttempt(p.Method):"}},
+		tests: []string{"./engine"},
+	},
+	{
+		name:  "probe not final, provider",
+		edits: []edit{{"provider/http/lookup.go", "case s.Status == http.StatusNotFound && p.opts.Lookup.Authoritative:", "case s.Status == http.StatusNotFound:"}},
+		tests: []string{"./provider/http"},
+	},
+	{
+		name:  "absence in quarantine",
+		edits: []edit{{"judge_probe.go", "if a.QuarantineUntil.IsZero() || now.Before(a.QuarantineUntil) {", "if a.QuarantineUntil.IsZero() {"}},
+		tests: []string{"."},
+	},
+	{
+		name:  "retry unknown, by decision",
+		edits: []edit{{"decide.go", "if unknown == nil {", "if unknown == nil || unknown.Lane == 0 {"}},
+		tests: []string{"."},
+	},
+	{
+		name: "retry unknown, by sweep, SQLite",
+		edits: []edit{
+			{"store/sqlite/attempt_expire.go", "THEN 'failed'       ELSE 'unknown' END", "THEN 'failed' ELSE 'failed' END"},
+			{"store/sqlite/attempt_expire.go", "THEN 'not_executed' ELSE 'unknown' END", "THEN 'not_executed' ELSE 'not_executed' END"},
+			{"store/sqlite/attempt_expire.go", "THEN 'again'        ELSE next      END", "THEN 'again' ELSE 'again' END"},
+			{"store/sqlite/attempt_expire.go", "THEN ?                             END", "THEN ? ELSE lease_expires_at END"},
+		},
+		tests: []string{"-run", "TestStore/AttemptExpire", "./store/sqlite"},
+	},
+	{
+		name: "retry unknown, by sweep, PostgreSQL",
+		edits: []edit{
+			{"store/postgres/expire.go", "THEN 'failed' ELSE 'unknown' END", "THEN 'failed' ELSE 'failed' END"},
+			{"store/postgres/expire.go", "THEN 'not_executed' ELSE 'unknown' END", "THEN 'not_executed' ELSE 'not_executed' END"},
+			{"store/postgres/expire.go", "next        = CASE a.state WHEN 'starting' THEN 'again' END", "next        = 'again'"},
+			{"store/postgres/expire.go", "finished_at = CASE a.state WHEN 'starting' THEN onejob_now() END", "finished_at = onejob_now()"},
+			{"store/postgres/expire.go", "probe_at    = CASE a.state WHEN 'running' THEN onejob_now() END", "probe_at    = NULL"},
+			{"store/postgres/expire.go", "ask_at      = CASE a.state WHEN 'running' THEN coalesce(a.ask_at, onejob_now() + u.ask_after * interval '1 microsecond') END", "ask_at      = NULL"},
+		},
+		tests: []string{"-run", "TestStore/AttemptExpire", "./store/postgres"},
+	},
+	{
 		name:  "request replayed by the transport",
 		edits: []edit{{"provider/wire/exchange.go", "hr.Body = io.NopCloser(bytes.NewReader(m.Body))", "hr.Body = io.NopCloser(bytes.NewReader(m.Body))\n\t\thr.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(m.Body)), nil }"}},
 		tests: []string{"./provider/wire"},

@@ -190,6 +190,17 @@ func TestALookUpResolvesOnlyWhatTheProviderSays(t *testing.T) {
 	}
 }
 
+// Where the look-up is not authoritative, not to know the work is no answer.
+func TestNotFoundIsNoAnswerWhereTheLookUpIsNotAuthoritative(t *testing.T) {
+	t.Parallel()
+	srv := providertest.Serve(t, say(404, `{}`))
+	o := asynchronous(srv.URL)
+	o.Lookup.Authoritative = false
+	if got, err := newProvider(t, o).Probe(t.Context(), onejob.ProbeRequest{ProviderID: "ch_1", AttemptID: "att_1"}); err == nil {
+		t.Errorf("Probe = %+v, nil; want an error, which settles nothing", got)
+	}
+}
+
 func say(code int, body string) func(*providertest.Exchange) {
 	return func(x *providertest.Exchange) { x.Answer(code, body) }
 }
