@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build test race e2e e2e-full bench mutate generate check-generate lint check
+.PHONY: help build test race e2e e2e-full bench bench-peers mutate generate check-generate lint check
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -43,3 +43,6 @@ check: ## what a change must pass
 	gofmt -l . | (! grep .)
 	go vet ./...
 	go test ./...
+
+bench-peers: ## whole lives of jobs beside raw SQL, River, DBOS, goqite and Asynq, on one cluster, in turns
+	cd bench && go run . -rounds 3 -for 5s

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/onejob-dev/onejob"
+	"github.com/onejob-dev/onejob/engine"
+	"github.com/onejob-dev/onejob/store/grouped"
+	"github.com/onejob-dev/onejob/store/postgres"
+	"github.com/onejob-dev/onejob/store/sqlite"
+)
+
+// library is onejob as an application uses it: a client and an engine on one store.
+type library struct {
+	store  onejob.Store
+	client *onejob.Client
+	stop   context.CancelFunc
+	done   sync.WaitGroup
+}
+
+func openOnPostgres(ctx context.Context, s *services, _ int) (entrant, error) {
+	url, err := s.newDatabase(ctx)
+	if err != nil {
+		return nil, err
+	}
+	store, err := postgres.Open(ctx, url, postgres.Options{Migrate: true, MaxConns: 16})
+	if err != nil {
+		return nil, err
+	}
+	return newLibrary(ctx, store)
+}
+
+func openOnSQLite(ctx context.Context, s *services, _ int) (entrant, error) {
+	path, err := s.newFile()
+	if err != nil {
+		return nil, err
+	}
+	store, err := sqlite.Open(ctx, path, sqlite.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return newLibrary(ctx, store)
+}
+
+func newLibrary(ctx context.Context, store onejob.Store) (*library, error) {
+	shared, err := grouped.New(store, grouped.Options{})
+	if err != nil {
+		return nil, err
+	}
+	signals := &onejob.Signals{}
+	e, err := engine.New(shared, []onejob.Target{{Name: "t", Provider: instant{}}}, engine.Options{Slots: 512, Signals: signals})
+	if err != nil {
+		return nil, err
+	}
+	client, err := onejob.New(shared, onejob.Options{
+		Secret: []byte("a secret for the benchmark"), Signals: signals, Starter: e,
+		Kinds: map[string]onejob.Kind{kind: {Policy: onejob.Policy{Effect: onejob.EffectNone, Targets: []string{"t"}}}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	l := &library{store: shared, client: client}
+	ctx, l.stop = context.WithCancel(context.WithoutCancel(ctx))
+	l.done.Go(func() { _ = e.Run(ctx) }) // it returns nothing but nil
+	return l, nil
+}
+
+func (l *library) live(ctx context.Context, key string) error {
+	_, _, watch, err := l.client.SubmitWatched(ctx, onejob.SubmitParams{Owner: owner, Key: key, Kind: kind, Input: input})
+	if err != nil {
+		return err
+	}
+	defer watch.Stop()
+	job, err := watch.Until(ctx, func(j *onejob.Job) bool { return j.State.Terminal() })
+	if err == nil && (job.State != onejob.JobSucceeded || string(job.Result.Body) != string(result)) {
+		err = fmt.Errorf("job %s is %s", job.ID, job.State)
+	}
+	return err
+}
+
+func (l *library) close() error {
+	l.stop()
+	l.done.Wait()
+	return errors.Join(l.store.Close())
+}
+
+// instant is a provider that answers at once.
+type instant struct{}
+
+func (instant) Call(_ context.Context, r onejob.Request) (onejob.Answer, error) {
+	r.Sent()
+	return onejob.Answer{Body: result, ContentType: "application/json"}, nil
+}

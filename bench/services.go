@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/onejob-dev/onejob/internal/pgtest"
+)
+
+// services are the servers that the contestants share: throw-away ones, with the
+// same durability for all, fsync included.
+type services struct {
+	dir      string
+	cluster  *pgtest.Cluster
+	admin    *pgx.Conn
+	redis    *exec.Cmd // nil where Redis is not installed
+	redisAt  string
+	database int // of those made
+}
+
+// clusterSettings are the same for every contestant.
+var clusterSettings = []string{"shared_buffers=512MB", "max_wal_size=8GB", "checkpoint_timeout=1h", "wal_compression=off", "max_connections=400"}
+
+func startServices(ctx context.Context) (_ *services, err error) {
+	s := &services{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.stop())
+		}
+	}()
+	if s.dir, err = os.MkdirTemp("", "onejob-bench-"); err != nil {
+		return nil, err
+	}
+	if s.cluster, err = pgtest.New(ctx); err != nil {
+		return nil, err
+	}
+	if err = s.cluster.Start(ctx, clusterSettings...); err != nil {
+		return nil, err
+	}
+	if s.admin, err = pgx.Connect(ctx, s.cluster.URL()); err != nil {
+		return nil, err
+	}
+	return s, s.startRedis(ctx)
+}
+
+// startRedis starts Redis with an append-only file that is synchronised before
+// every answer, if it is installed.
+func (s *services) startRedis(ctx context.Context) error {
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		return nil // its contestants are left out, and the table says so
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	s.redisAt = l.Addr().String()
+	if err := l.Close(); err != nil {
+		return err
+	}
+	_, port, _ := net.SplitHostPort(s.redisAt)
+	s.redis = exec.CommandContext(ctx, program, "--port", port, "--bind", "127.0.0.1", "--dir", s.dir,
+		"--appendonly", "yes", "--appendfsync", "always", "--save", "")
+	if err := s.redis.Start(); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.redisAt)
+		if err == nil {
+			return conn.Close()
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("redis does not answer: %w", err)
+		}
+	}
+}
+
+func (s *services) has(g ground) bool { return g != onRedis || s.redis != nil }
+
+// newDatabase makes an empty database and returns its URL.
+func (s *services) newDatabase(ctx context.Context) (string, error) {
+	s.database++
+	name := fmt.Sprintf("bench_%d", s.database)
+	if _, err := s.admin.Exec(ctx, "CREATE DATABASE "+name); err != nil {
+		return "", err
+	}
+	return strings.Replace(s.cluster.URL(), "/postgres?", "/"+name+"?", 1), nil
+}
+
+// newPool makes an empty database and opens it.
+func (s *services) newPool(ctx context.Context, conns int) (*pgxpool.Pool, error) {
+	url, err := s.newDatabase(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	cfg.MaxConns = int32(conns)
+	return pgxpool.NewWithConfig(ctx, cfg)
+}
+
+// newFile returns a path for a database file of its own.
+func (s *services) newFile() (string, error) {
+	dir, err := os.MkdirTemp(s.dir, "sqlite-")
+	return filepath.Join(dir, "bench.db"), err
+}
+
+func (s *services) stop() error {
+	var errs []error
+	if s.admin != nil {
+		errs = append(errs, s.admin.Close(context.Background()))
+	}
+	if s.redis != nil && s.redis.Process != nil {
+		errs = append(errs, s.redis.Process.Signal(syscall.SIGTERM))
+		_ = s.redis.Wait() // it was told to end
+	}
+	if s.cluster != nil {
+		errs = append(errs, s.cluster.Remove())
+	}
+	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
+}
+
+// spending is what was used so far.
+type spending struct {
+	client, database time.Duration
+	wal              int64
+}
+
+// spent reads what this process and the servers of a ground have used.
+func (s *services) spent(ctx context.Context, g ground) (now spending, err error) {
+	now.client = ownTime()
+	switch g {
+	case onPostgres:
+		now.database = timeOf("postgres")
+		err = s.admin.QueryRow(ctx, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint").Scan(&now.wal)
+	case onRedis:
+		now.database = timeOf("redis-server")
+	case onSQLite: // in this process
+	}
+	return now, err
+}
