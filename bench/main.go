@@ -90,7 +90,9 @@ func run(ctx context.Context) error {
 	return os.WriteFile(*asJSON, append(text, '\n'), 0o644)
 }
 
-func label(c contestant) string { return fmt.Sprintf("%s on %s, %d callers", c.name, c.ground, c.callers) }
+func label(c contestant) string {
+	return fmt.Sprintf("%s on %s, %d callers", c.name, c.ground, c.callers)
+}
 
 func choose(only string, s *services) (chosen []contestant) {
 	for _, c := range contestants() {

@@ -65,6 +65,8 @@ kinds:
     failover: {declared: "both draw the same picture"}
 secret: "a secret that all nodes share"
 `, slow.URL(), fast.URL()))
+		told := newReceiver(t, accepts)
+		s.tell("50ms", told.URL+"/hooks")
 		n := s.newNode()
 		n.start()
 		r, err := n.submit(t.Context(), "one")
@@ -76,6 +78,7 @@ secret: "a secret that all nodes share"
 		if got, want := won.attempts(), "slow/0=running fast/1=succeeded "; got != want || won.CompletedBy != won.Attempts[1].ID {
 			t.Fatalf("won as %q, completed by %s; want %q, by the second lane", got, won.CompletedBy, want)
 		}
+		told.wantHooks(t, "/hooks", r.job.ID, 1)
 		slow.Release()
 		after := won
 		if !eventually(20*time.Second, func() bool {
@@ -90,6 +93,8 @@ secret: "a secret that all nodes share"
 		if len(after.Cost) != 1 || after.Cost[0].Micros != 750 {
 			t.Errorf("the job cost %+v; want 750, the sum of both", after.Cost)
 		}
+		pause(t.Context(), 500*time.Millisecond) // more than a sender's poll
+		told.wantHooks(t, "/hooks", r.job.ID, 1)
 		if slow.TotalExecutions() != 1 || fast.TotalExecutions() != 1 {
 			t.Errorf("%d and %d executions; want one in each lane", slow.TotalExecutions(), fast.TotalExecutions())
 		}

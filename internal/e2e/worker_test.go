@@ -23,6 +23,8 @@ func TestAWorkerThatFreezesForThreeLeasesLeavesOneAttemptAndOneResult(t *testing
 	}
 	onBothStores(t, func(t *testing.T, storeURL string) {
 		s := newSite(t, storeURL, "{effect: external, targets: [pool], timeout: 30s}", sim.Options{})
+		told := newReceiver(t, accepts)
+		s.tell("50ms", told.URL+"/hooks")
 		n := s.newNode()
 		n.start()
 		frozen := n.startWorker(python)
@@ -44,6 +46,7 @@ func TestAWorkerThatFreezesForThreeLeasesLeavesOneAttemptAndOneResult(t *testing
 		}
 		n.wantState(r.job.ID, "succeeded")
 		n.wantOneResult(r.job.ID, "succeeded: succeeded", 0)
+		told.wantHooks(t, "/hooks", r.job.ID, 1)
 	})
 }
 
@@ -57,6 +60,8 @@ func TestAWorkerThatWakesAfterItsAttemptWasRuledAndDoneAgainIsDiscarded(t *testi
 	}
 	onBothStores(t, func(t *testing.T, storeURL string) {
 		s := newSite(t, storeURL, "{effect: external, targets: [pool], timeout: 30s, send_within: 100ms, backoff: {initial: 10ms, max: 10ms}}", sim.Options{})
+		told := newReceiver(t, accepts)
+		s.tell("50ms", told.URL+"/hooks")
 		n := s.newNode()
 		n.start()
 		frozen := n.startWorker(python)
@@ -83,6 +88,8 @@ func TestAWorkerThatWakesAfterItsAttemptWasRuledAndDoneAgainIsDiscarded(t *testi
 			t.Fatal(err)
 		}
 		n.wantOneResult(r.job.ID, "succeeded: discarded succeeded", 1)
+		pause(t.Context(), 500*time.Millisecond) // more than a sender's poll
+		told.wantHooks(t, "/hooks", r.job.ID, 1)
 	})
 }
 
@@ -91,7 +98,6 @@ const filledOnce = 2
 
 // wantOneResult holds a job to its one result, whatever else was said of it: the
 // result slot was filled once, by the last attempt, and the losers are incidents.
-// What is told to others about a job belongs here too: it is told once.
 func (n *node) wantOneResult(id, states string, incidents int) {
 	t := n.site.t
 	t.Helper()
