@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -157,6 +158,18 @@ func TestWorkIsCountedAtMostOnceASecondAndAnIdleStoreIsLeftAlone(t *testing.T) {
 	})
 }
 
+// running runs what watches until the test ends.
+func running(t *testing.T, watched *generation.Store) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	var ended sync.WaitGroup
+	ended.Go(func() { watched.Run(ctx) })
+	t.Cleanup(func() {
+		stop()
+		ended.Wait()
+	})
+}
+
 func TestAStoreBehindTheFileTakesNoWorkUntilItIsConfirmed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -171,7 +184,7 @@ func TestAStoreBehindTheFileTakesNoWorkUntilItIsConfirmed(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		watched := watch(t, s, generation.Options{Path: path})
-		go watched.Run(t.Context())
+		running(t, watched)
 
 		if g := number(t, s); !g.Unconfirmed() || g.Number != 42 {
 			t.Fatalf("the store is %+v; want it restored, ahead of the file", g)
@@ -208,7 +221,7 @@ func TestAStoreThatFallsBehindWhileItIsInUseIsFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go watched.Run(t.Context())
+		running(t, watched)
 		for i := range 5 {
 			create(t, watched, string(rune('a'+i)))
 			time.Sleep(2 * time.Second)
@@ -229,7 +242,7 @@ func TestAStoreThatAnotherNodeFoundRestoredIsLookedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.Open(memory.Options{})
 		watched := watch(t, s, generation.Options{LookEvery: time.Hour})
-		go watched.Run(t.Context())
+		running(t, watched)
 		time.Sleep(2 * time.Second)
 		if _, err := s.RestoreDeclare(t.Context(), 99); err != nil {
 			t.Fatal(err)

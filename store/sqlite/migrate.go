@@ -22,8 +22,12 @@ var migrations embed.FS
 const schemaCurrent = 2
 
 // migrateTries is how often a program comes back that met another one migrating
-// the same file: each step is one transaction, and the loser of a step fails.
-const migrateTries = 10
+// the same file: each step is one transaction, and the loser of a step fails. Nor
+// is a file waited for that is just being turned to write-ahead logging.
+const (
+	migrateTries = 10
+	migratePause = 20 * time.Millisecond
+)
 
 // Migrate brings the database at path up to date and makes it when there is none.
 // Any number of programs may do so at once, and doing it again changes nothing.
@@ -32,15 +36,20 @@ func Migrate(ctx context.Context, path string) error {
 	return withDB(path, func(db *sql.DB) error {
 		var err error
 		for range migrateTries {
-			version, readErr := schemaVersion(ctx, db)
-			if readErr != nil {
-				return fmt.Errorf("read the state of the schema: %w", readErr)
-			}
-			if version >= schemaCurrent {
+			var version int64
+			version, err = schemaVersion(ctx, db)
+			if err == nil && version >= schemaCurrent {
 				return checkSchema(version)
 			}
-			if err = up(ctx, db); err == nil {
+			if err == nil {
+				err = up(ctx, db)
+			}
+			if err == nil {
 				return nil
+			}
+			select {
+			case <-time.After(migratePause):
+			case <-ctx.Done():
 			}
 		}
 		return fmt.Errorf("migrate the schema: %w", err)
