@@ -246,8 +246,10 @@ func (n *node) attemptOf(jobID string) attempt {
 	var list struct {
 		Items []attempt `json:"items"`
 	}
-	n.show("/v1/jobs/"+jobID+"/attempts", &list)
-	if len(list.Items) != 1 {
+	if !eventually(waitFor, func() bool { // a job may wait for its turn
+		n.show("/v1/jobs/"+jobID+"/attempts", &list)
+		return len(list.Items) > 0
+	}) || len(list.Items) != 1 {
 		n.site.t.Fatalf("the job has %d attempts; want 1", len(list.Items))
 	}
 	var a attempt
