@@ -269,7 +269,14 @@ func eventsComeWhileTheJobRuns(t *testing.T, through *node) {
 	if first := nextEvent(t, events); first.State != "running" && first.State != "queued" {
 		t.Errorf("the first event says %q; want the job under way, as the provider still holds it", first.State)
 	}
-	provider.Release()
+	released, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() { // the request may still be on its way there
+		for released.Err() == nil {
+			provider.Release()
+			pause(released, 50*time.Millisecond)
+		}
+	}()
 	last := nextEvent(t, events)
 	for last.State == "queued" || last.State == "running" {
 		last = nextEvent(t, events)
