@@ -158,6 +158,28 @@ func TestWorkIsCountedAtMostOnceASecondAndAnIdleStoreIsLeftAlone(t *testing.T) {
 	})
 }
 
+// A copy that was made before a job was cancelled has it open. It must be told from
+// what follows it, or the job would run after all.
+func TestACancelledJobIsNotForgottenWithAnOldCopy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.Open(memory.Options{})
+		watched := watch(t, s, generation.Options{})
+		running(t, watched)
+		job := create(t, watched, "k").Job
+		time.Sleep(time.Minute)
+		before := number(t, s).Number
+		results, err := watched.JobCancel(t.Context(), []onejob.JobCancelParams{{ID: job.ID, Actor: "olga"}})
+		if err != nil || results[0].Err != nil {
+			t.Fatal(results, err)
+		}
+		time.Sleep(time.Minute)
+		if got := number(t, s).Number; got <= before {
+			t.Errorf("after the cancellation the store is at %d, as it was before; want it moved on", got)
+		}
+	})
+}
+
 // running runs what watches until the test ends.
 func running(t *testing.T, watched *generation.Store) {
 	t.Helper()
