@@ -321,3 +321,29 @@ func TestAFileThatAnotherProcessMovedAheadStaysAhead(t *testing.T) {
 		t.Errorf("the folder holds %v, %v; want the file alone", entries, err)
 	}
 }
+
+// Whoever asks whether the store is ready looks as well, and keeps the mark.
+func TestTheFileNeverGoesBack(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "generation")
+	s := memory.Open(memory.Options{})
+	watched := watch(t, s, generation.Options{Path: path})
+	var looking sync.WaitGroup
+	for range 4 {
+		looking.Go(func() {
+			for range 100 {
+				g, err := s.GenerationAdvance(t.Context())
+				if err != nil {
+					t.Error(err)
+				}
+				if err := watched.Check(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if kept, err := generation.ReadMark(path); err != nil || kept < g.Number {
+					t.Errorf("the file is at %d, %v; want at least %d, which was seen before", kept, err, g.Number)
+				}
+			}
+		})
+	}
+	looking.Wait()
+}
