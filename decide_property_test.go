@@ -124,6 +124,8 @@ func (o *ordeal) checkStart(d onejob.Decision, ask onejob.Ask) {
 		fail("beside an attempt in doubt")
 	case len(at) >= p.PerTarget:
 		fail("beyond the target's budget")
+	case !o.job.HeldAt.IsZero() && !o.job.UnblockedAt.After(o.job.HeldAt):
+		fail("though the store was restored and nobody let the job go on")
 	case o.killedThreeWorkers():
 		fail("though the job kills whoever tries it")
 	case len(o.where(func(a *onejob.Attempt) bool { return !lostByUs(a) })) >= p.MaxAttempts:
@@ -277,6 +279,24 @@ func (o *ordeal) someoneAsks() {
 		if rapid.IntRange(0, 4).Draw(o.T, "cancels") == 0 {
 			o.job.CancelRequestedAt = o.now
 		}
+	case 4:
+		if rapid.IntRange(0, 4).Draw(o.T, "is restored") == 0 {
+			o.restore()
+		}
+	}
+}
+
+// restore puts the job back from a copy: what was under way is not known, and the
+// job is held.
+func (o *ordeal) restore() {
+	o.now = o.now.Add(time.Second)
+	o.job.HeldAt = o.now
+	for i := range o.attempts {
+		a := &o.attempts[i]
+		underWay := a.State == onejob.AttemptStarting || a.State == onejob.AttemptRunning
+		if onejob.RestoreAttempt(a) != underWay || underWay && a.State != onejob.AttemptUnknown {
+			o.Fatalf("restored, attempt %d is %s\n%s", a.Number, a.State, o)
+		}
 	}
 }
 
@@ -361,7 +381,18 @@ func TestNothingStartsBesideAnAttemptInDoubtWhateverTheRowsSay(t *testing.T) {
 				Outcome:  rapid.SampledFrom(onejob.Outcomes()).Draw(t, "attempt outcome"),
 				Next:     rapid.SampledFrom([]onejob.Next{onejob.NextAgain, onejob.NextElsewhere, onejob.NextNowhere}).Draw(t, "attempt next"),
 				OwnFault: rapid.Bool().Draw(t, "own fault"),
+				Worker:   rapid.SampledFrom([]string{"u", "v", "w", "x"}).Draw(t, "worker"), StartedAt: noon,
 			})
+			if rapid.Bool().Draw(t, "lease over") {
+				o.attempts[n].LeaseOverAt = noon
+			}
+		}
+		held := rapid.Bool().Draw(t, "held")
+		if held {
+			o.job.HeldAt = noon
+		}
+		if rapid.Bool().Draw(t, "blocked") {
+			o.job.Blocked = &onejob.Blocked{Reason: rapid.SampledFrom(onejob.BlockReasons()).Draw(t, "blocked for")}
 		}
 		ask := onejob.Ask{
 			Now:    rapid.Bool().Draw(t, "now"),
@@ -379,6 +410,9 @@ func TestNothingStartsBesideAnAttemptInDoubtWhateverTheRowsSay(t *testing.T) {
 			t.Fatalf("a terminal job would %s", d.Verb)
 		case len(inDoubt) > 0 && (d.Verb == onejob.Start || d.Verb == onejob.Finish):
 			t.Fatalf("with attempts in doubt the job would %s\n%s", d.Verb, o)
+		case d.Verb != onejob.Start:
+		case held || o.killedThreeWorkers() || o.job.Blocked != nil && o.job.Blocked.Reason.NeedsUnblock():
+			t.Fatalf("held (%t), parked or blocked, the job would start at %s in lane %d; asked %+v\n%s", held, d.Target, d.Lane, ask, o)
 		}
 	})
 }

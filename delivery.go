@@ -116,6 +116,7 @@ type Delivery struct {
 	State     DeliveryState
 
 	Tries  int    // made so far
+	Resent int    // how often it was resent; tries are counted anew each time
 	Status int    // HTTP status of the last try; zero: none came
 	Error  string // of the last try, free of secrets and URLs; empty: none
 	// Body is what the first try sent; every later one sends the same bytes. Nil
@@ -176,9 +177,10 @@ type DeliveryStore interface {
 	// else is given them before Lease has passed. Those of an endpoint that is
 	// disabled wait. Those older than GiveUpAfter become failed, whoever's they are.
 	DeliveryClaim(ctx context.Context, params DeliveryClaimParams) ([]Delivery, error)
-	// DeliveryRecord writes tries down, each by compare-and-swap on the number of
-	// tries that was claimed. It returns one error a row: nil, [ErrClaimLost] for a
-	// delivery that somebody else recorded, [ErrNotFound].
+	// DeliveryRecord writes tries down, each by compare-and-swap on the numbers of
+	// tries and of resendings that were claimed. It returns one error a row: nil,
+	// [ErrClaimLost] for a delivery that somebody else recorded, or that was resent
+	// while the try was under way: that is still to be sent; [ErrNotFound].
 	DeliveryRecord(ctx context.Context, params []DeliveryRecordParams) ([]error, error)
 	// DeliveryList reads one page, newest first, without bodies.
 	DeliveryList(ctx context.Context, params DeliveryListParams) (DeliveryPage, error)
@@ -207,8 +209,9 @@ type DeliveryClaimParams struct {
 
 // DeliveryRecordParams is one try.
 type DeliveryRecordParams struct {
-	ID    string
-	Tries int // as claimed, this try not counted
+	ID     string
+	Tries  int // as claimed, this try not counted
+	Resent int // as claimed
 
 	// State is where it stands now: delivered, failed, or pending and due After.
 	State  DeliveryState

@@ -2,6 +2,7 @@ package onejob
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -17,6 +18,20 @@ type Generation struct {
 	// none was.
 	ConfirmedAt time.Time
 	ConfirmedBy string
+}
+
+// generationStep is how far a store moves ahead when it is found to be behind: more
+// than any two nodes' knowledge lies apart. A node that was away and comes back with
+// a little more than the one that found it must not take a restore that was confirmed
+// since for another one.
+const generationStep = 1_000_000_000
+
+// GenerationBeyond is the number of a store that was found to be behind seen.
+func GenerationBeyond(seen int64) int64 {
+	if seen > math.MaxInt64-generationStep {
+		return math.MaxInt64
+	}
+	return seen + generationStep
 }
 
 // Unconfirmed reports whether the store was restored and nobody has confirmed it.
@@ -45,7 +60,8 @@ type RestoreStore interface {
 	// store is told from the copy by that.
 	GenerationAdvance(ctx context.Context) (Generation, error)
 	// RestoreDeclare says that somebody has seen the number seen. A store that is
-	// behind it was restored: it is unconfirmed from then on, and ahead of seen. One
+	// behind it was restored: it is unconfirmed from then on, and ahead of seen, at
+	// [GenerationBeyond]. One
 	// that is not behind stays as it is, so that many nodes may say so.
 	RestoreDeclare(ctx context.Context, seen int64) (Generation, error)
 	// RestoreHold makes attempts in starting and running unknown, whatever their

@@ -66,7 +66,7 @@ func (s *Sender) bodyOf(ctx context.Context, d *onejob.Delivery) ([]byte, error)
 // judge says where a delivery stands after a try. Only a 2xx is a delivery: a
 // redirect is not followed, and so is a failure like any other.
 func (s *Sender) judge(d *onejob.Delivery, got answer, err error) (onejob.DeliveryRecordParams, Result) {
-	r := onejob.DeliveryRecordParams{ID: d.ID, Tries: d.Tries, Status: got.status, State: onejob.DeliveryFailed}
+	r := onejob.DeliveryRecordParams{ID: d.ID, Tries: d.Tries, Resent: d.Resent, Status: got.status, State: onejob.DeliveryFailed}
 	switch {
 	case err != nil:
 		r.Error = short(err.Error())

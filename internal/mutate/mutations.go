@@ -64,13 +64,23 @@ var mutations = []mutation{
 	},
 	{
 		name:  "a stale try recorded, SQLite",
-		edits: []edit{{"store/sqlite/delivery.go", "AND tries = ? AND state = 'pending'", "AND ? IS NOT NULL AND state = 'pending'"}},
+		edits: []edit{{"store/sqlite/delivery.go", "AND tries = ? AND resent", "AND ? IS NOT NULL AND resent"}},
 		tests: []string{"-run", "TestStore/DeliveryRecord", "./store/sqlite"},
 	},
 	{
 		name:  "a stale try recorded, PostgreSQL",
-		edits: []edit{{"store/postgres/delivery.go", "AND d.tries = u.tries AND d.state = 'pending'", "AND d.state = 'pending'"}},
+		edits: []edit{{"store/postgres/delivery.go", "AND d.tries = u.tries AND d.resent", "AND d.resent"}},
 		tests: []string{"-run", "TestStore/DeliveryRecord", "./store/postgres"},
+	},
+	{
+		name:  "a try under way in the place of a resending, SQLite",
+		edits: []edit{{"store/sqlite/delivery.go", "resent = resent + 1", "resent = resent"}},
+		tests: []string{"-run", "TestStore/DeliveryResend", "./store/sqlite"},
+	},
+	{
+		name:  "a try under way in the place of a resending, PostgreSQL",
+		edits: []edit{{"store/postgres/delivery.go", "resent = d.resent + 1", "resent = d.resent"}},
+		tests: []string{"-run", "TestStore/DeliveryResend", "./store/postgres"},
 	},
 	{
 		name:  "purged before it was told, SQLite",

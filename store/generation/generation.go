@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -71,6 +72,7 @@ type Store struct {
 	restore onejob.RestoreStore
 	opts    Options
 
+	marking     sync.Mutex // the file is written by one at a time, or it could go back
 	seen        atomic.Int64
 	unconfirmed atomic.Bool
 	restoredAt  atomic.Int64  // of the restore that is unconfirmed, in Unix microseconds
@@ -220,6 +222,13 @@ func (s *Store) observe(ctx context.Context, g onejob.Generation, known int64) (
 		s.opts.Logger.Info("the restore is confirmed", "by", g.ConfirmedBy)
 	}
 	s.restoredAt.Store(g.RestoredAt.UnixMicro())
+	return s.mark()
+}
+
+// mark puts the highest number seen outside.
+func (s *Store) mark() error {
+	s.marking.Lock()
+	defer s.marking.Unlock()
 	return writeMark(s.opts.Path, s.seen.Load())
 }
 

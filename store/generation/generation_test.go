@@ -158,6 +158,28 @@ func TestWorkIsCountedAtMostOnceASecondAndAnIdleStoreIsLeftAlone(t *testing.T) {
 	})
 }
 
+// A copy that was made before a job was cancelled has it open. It must be told from
+// what follows it, or the job would run after all.
+func TestACancelledJobIsNotForgottenWithAnOldCopy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.Open(memory.Options{})
+		watched := watch(t, s, generation.Options{})
+		running(t, watched)
+		job := create(t, watched, "k").Job
+		time.Sleep(time.Minute)
+		before := number(t, s).Number
+		results, err := watched.JobCancel(t.Context(), []onejob.JobCancelParams{{ID: job.ID, Actor: "olga"}})
+		if err != nil || results[0].Err != nil {
+			t.Fatal(results, err)
+		}
+		time.Sleep(time.Minute)
+		if got := number(t, s).Number; got <= before {
+			t.Errorf("after the cancellation the store is at %d, as it was before; want it moved on", got)
+		}
+	})
+}
+
 // running runs what watches until the test ends.
 func running(t *testing.T, watched *generation.Store) {
 	t.Helper()
@@ -186,7 +208,7 @@ func TestAStoreBehindTheFileTakesNoWorkUntilItIsConfirmed(t *testing.T) {
 		watched := watch(t, s, generation.Options{Path: path})
 		running(t, watched)
 
-		if g := number(t, s); !g.Unconfirmed() || g.Number != 42 {
+		if g := number(t, s); !g.Unconfirmed() || g.Number != onejob.GenerationBeyond(41) {
 			t.Fatalf("the store is %+v; want it restored, ahead of the file", g)
 		}
 		if err := watched.Check(t.Context()); onejob.CodeOf(err) != onejob.CodeRestoreUnconfirmed {
@@ -259,7 +281,7 @@ func TestAStoreThatAnotherNodeFoundRestoredIsLookedAt(t *testing.T) {
 
 func TestAMarkThatCannotBeUnderstoodStopsTheStart(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"", "one", "-1", "12 13"} {
+	for _, text := range []string{"", "one", "-1", "12 13", "9223372036854775807"} {
 		path := filepath.Join(t.TempDir(), "generation")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -291,11 +313,37 @@ func TestAFileThatAnotherProcessMovedAheadStaysAhead(t *testing.T) {
 		t.Fatal(g, err)
 	}
 	_ = watch(t, s, generation.Options{Path: path})
-	if got := mark(t, path); got != 1001 {
-		t.Errorf("the file is at %d; want 1001", got)
+	if got := mark(t, path); got != onejob.GenerationBeyond(1000) {
+		t.Errorf("the file is at %d; want it where the store is", got)
 	}
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil || len(entries) != 1 {
 		t.Errorf("the folder holds %v, %v; want the file alone", entries, err)
 	}
+}
+
+// Whoever asks whether the store is ready looks as well, and keeps the mark.
+func TestTheFileNeverGoesBack(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "generation")
+	s := memory.Open(memory.Options{})
+	watched := watch(t, s, generation.Options{Path: path})
+	var looking sync.WaitGroup
+	for range 4 {
+		looking.Go(func() {
+			for range 100 {
+				g, err := s.GenerationAdvance(t.Context())
+				if err != nil {
+					t.Error(err)
+				}
+				if err := watched.Check(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if kept, err := generation.ReadMark(path); err != nil || kept < g.Number {
+					t.Errorf("the file is at %d, %v; want at least %d, which was seen before", kept, err, g.Number)
+				}
+			}
+		})
+	}
+	looking.Wait()
 }

@@ -14,6 +14,9 @@ import (
 // maxMarkBytes is more than any number takes.
 const maxMarkBytes = 64
 
+// maxMark is more than any store gets to. What is above it leaves no room to move on.
+const maxMark = 1 << 62
+
 // ReadMark returns the number in the file at path, and zero when there is no file,
 // or path is empty. A file that holds anything else is an error: it would be a
 // restore that nobody notices.
@@ -34,7 +37,7 @@ func ReadMark(path string) (int64, error) {
 		return 0, fmt.Errorf("the generation file cannot be read: %w", err)
 	}
 	number, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	if err != nil || number < 0 {
+	if err != nil || number < 0 || number > maxMark {
 		return 0, fmt.Errorf("the generation file %s holds no number, so nobody can tell whether the store was restored; if you are sure that it was not, remove the file", path)
 	}
 	return number, nil

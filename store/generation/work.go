@@ -56,6 +56,17 @@ func (s *Store) AttemptStart(ctx context.Context, params []onejob.AttemptStartPa
 	return results, s.begun(began, err)
 }
 
+// JobCancel implements [onejob.Store]. What was given up is open in every copy that
+// was made before, and would be done.
+func (s *Store) JobCancel(ctx context.Context, params []onejob.JobCancelParams) ([]onejob.JobResult, error) {
+	results, err := s.Store.JobCancel(ctx, params)
+	acted := err != nil
+	for i := range results {
+		acted = acted || results[i].Err == nil
+	}
+	return results, s.begun(acted, err)
+}
+
 // AttemptMark implements [onejob.Store].
 func (s *Store) AttemptMark(ctx context.Context, params []onejob.AttemptMarkParams) ([]onejob.AttemptMarkResult, error) {
 	if s.unconfirmed.Load() {
@@ -90,7 +101,7 @@ func (s *Store) ProbeRecord(ctx context.Context, params []onejob.ProbeRecordPara
 
 func announces(p onejob.ProbeRecordParams) bool { return p.AnnouncesReplay() }
 
-// begun notes that work may have begun.
+// begun notes that work may have begun, or was given up.
 func (s *Store) begun(began bool, err error) error {
 	s.heed(err)
 	if began {

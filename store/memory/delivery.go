@@ -73,7 +73,7 @@ func (s *Store) recordTry(p *onejob.DeliveryRecordParams, now time.Time) error {
 	switch {
 	case d == nil:
 		return onejob.ErrorOfNoDelivery(p.ID)
-	case d.State != onejob.DeliveryPending || d.Tries != p.Tries:
+	case d.State != onejob.DeliveryPending || d.Tries != p.Tries || d.Resent != p.Resent:
 		return onejob.ErrorOfLostDelivery(p)
 	}
 	d.State, d.Status, d.Error = p.State, p.Status, p.Error
@@ -126,6 +126,7 @@ func (s *Store) DeliveryResend(ctx context.Context, p onejob.DeliveryResendParam
 	}
 	d.State, d.Tries, d.Status, d.Error = onejob.DeliveryPending, 0, 0, ""
 	d.since, d.DueAt, d.FinishedAt = now, now, time.Time{}
+	d.Resent++
 	return copyDelivery(d, false), nil
 }
 

@@ -25,7 +25,7 @@ func (s *Store) GenerationAdvance(ctx context.Context) (onejob.Generation, error
 func (s *Store) RestoreDeclare(ctx context.Context, seen int64) (onejob.Generation, error) {
 	return s.generationAfter(ctx, func(now time.Time) error {
 		if s.generation.Number < seen {
-			s.generation.Number, s.generation.RestoredAt = seen+1, now
+			s.generation.Number, s.generation.RestoredAt = onejob.GenerationBeyond(seen), now
 		}
 		return nil
 	})

@@ -16,7 +16,7 @@ import (
 // sends it.
 const deliveryColumns = `
     d.part, d.id, d.job_id, d.attempt_id, j.owner, d.endpoint, d.event, d.state,
-    d.tries, d.status, d.error, d.created_at, d.due_at, d.finished_at`
+    d.tries, d.resent, d.status, d.error, d.created_at, d.due_at, d.finished_at`
 
 // scanDelivery reads one row of deliveryColumns, and what else is selected into more.
 func scanDelivery(row pgx.Row, more ...any) (d onejob.Delivery, err error) {
@@ -24,7 +24,7 @@ func scanDelivery(row pgx.Row, more ...any) (d onejob.Delivery, err error) {
 	var due, finished pgtype.Timestamptz
 	err = row.Scan(append([]any{
 		&part, &d.ID, &d.JobID, &d.AttemptID, &d.Owner, &d.Endpoint, &d.Event, &d.State,
-		&d.Tries, &d.Status, &d.Error, &d.CreatedAt, &due, &finished,
+		&d.Tries, &d.Resent, &d.Status, &d.Error, &d.CreatedAt, &due, &finished,
 	}, more...)...)
 	d.Part, d.CreatedAt, d.DueAt, d.FinishedAt = uint8(part), d.CreatedAt.UTC(), timeOf(due), timeOf(finished)
 	return d, err
@@ -112,9 +112,9 @@ UPDATE deliveries d
    SET state = u.state, tries = d.tries + 1, status = u.status, error = u.error, body = coalesce(d.body, u.body),
        due_at      = CASE u.state WHEN 'pending' THEN onejob_now() + u.after * interval '1 microsecond' END,
        finished_at = CASE u.state WHEN 'pending' THEN NULL ELSE onejob_now() END
-  FROM unnest($1::smallint[], $2::text[], $3::integer[], $4::text[], $5::integer[], $6::text[], $7::bytea[], $8::bigint[])
-       AS u (part, id, tries, state, status, error, body, after)
- WHERE d.part = u.part AND d.id = u.id AND d.tries = u.tries AND d.state = 'pending'
+  FROM unnest($1::smallint[], $2::text[], $3::integer[], $4::text[], $5::integer[], $6::text[], $7::bytea[], $8::bigint[], $9::integer[])
+       AS u (part, id, tries, state, status, error, body, after, resent)
+ WHERE d.part = u.part AND d.id = u.id AND d.tries = u.tries AND d.resent = u.resent AND d.state = 'pending'
 RETURNING d.id`
 
 const sqlDeliveriesExist = `
@@ -174,6 +174,7 @@ func queueTries(b *pgx.Batch, parts []int16, tries []*onejob.DeliveryRecordParam
 		column(tries, func(p try) string { return clean(p.Error) }),
 		column(tries, func(p try) []byte { return p.Body }),
 		column(tries, func(p try) int64 { return max(p.After, 0).Microseconds() }),
+		column(tries, func(p try) int32 { return int32(p.Resent) }),
 	)
 }
 
@@ -197,7 +198,7 @@ SELECT s.job_id FROM deliveries d JOIN job_states s ON s.part = d.part AND s.job
 // Zero rows: there is none, or it is another owner's.
 const sqlDeliveryResend = `
 UPDATE deliveries d
-   SET state = 'pending', tries = 0, status = 0, error = '', since = onejob_now(), due_at = onejob_now(), finished_at = NULL
+   SET state = 'pending', tries = 0, resent = d.resent + 1, status = 0, error = '', since = onejob_now(), due_at = onejob_now(), finished_at = NULL
   FROM jobs j
  WHERE d.part = $1 AND d.id = $2 AND j.part = d.part AND j.id = d.job_id AND $3 IN ('', j.owner)
 RETURNING ` + deliveryColumns

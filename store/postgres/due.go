@@ -104,7 +104,8 @@ const sqlWanted = `
                      AND ($6::text[] = '{}' OR EXISTS (SELECT FROM jobs j WHERE j.part = s.part AND j.id = s.job_id AND j.kind = ANY ($6::text[])))`
 
 // NULL: nothing is to become due for these targets. What is due and was passed
-// over, because another claimer holds it, is that one's.
+// over, because another claimer holds it, is that one's. What is overdue and was
+// not let come due yet is worth another claim at once.
 const (
 	sqlNextDue       = sqlNextDueHead + sqlNextDueTail
 	sqlNextDueWanted = sqlNextDueHead + `
@@ -115,7 +116,7 @@ const (
 SELECT min(n.run_after)
   FROM unnest($1::text[]) AS t (target) CROSS JOIN LATERAL (
        SELECT s.run_after FROM job_states s
-        WHERE s.state = 'queued' AND NOT s.due AND s.next_target = t.target AND s.run_after > onejob_now()`
+        WHERE s.state = 'queued' AND NOT s.due AND s.next_target = t.target`
 	sqlNextDueTail = `
         ORDER BY s.run_after LIMIT 1
   ) n`

@@ -30,9 +30,9 @@ const (
 	sqlGenerationAdvance = `UPDATE store_generation SET number = number + 1 WHERE id = 1 RETURNING ` + sqlGenerationColumns
 
 	// Zero rows: the store is not behind. Whoever says so first moves it ahead of all
-	// who have seen no more.
+	// who have seen about as much.
 	sqlRestoreDeclare = `
-UPDATE store_generation SET number = $1::bigint + 1, restored_at = onejob_now()
+UPDATE store_generation SET number = $2::bigint, restored_at = onejob_now()
  WHERE id = 1 AND number < $1::bigint`
 
 	// Zero rows: there is something left to hold, or nothing to confirm.
@@ -75,7 +75,7 @@ func (s *Store) generation(row pgx.Row) (onejob.Generation, error) {
 
 // RestoreDeclare implements [onejob.RestoreStore].
 func (s *Store) RestoreDeclare(ctx context.Context, seen int64) (onejob.Generation, error) {
-	if _, err := s.pool.Exec(ctx, sqlRestoreDeclare, seen); err != nil {
+	if _, err := s.pool.Exec(ctx, sqlRestoreDeclare, seen, onejob.GenerationBeyond(seen)); err != nil {
 		return onejob.Generation{}, onejob.Unavailable(err)
 	}
 	return s.Generation(ctx)
@@ -105,7 +105,7 @@ func (s *seen) arrive(ctx context.Context, conn *pgx.Conn) error {
 	case err != nil:
 		return err
 	case g.Number < known:
-		_, err = conn.Exec(ctx, sqlRestoreDeclare, known)
+		_, err = conn.Exec(ctx, sqlRestoreDeclare, known, onejob.GenerationBeyond(known))
 		return err
 	}
 	s.raise(g.Number)

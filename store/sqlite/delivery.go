@@ -12,14 +12,14 @@ import (
 // scanDelivery reads.
 const deliveryColumns = `
 	d.part, d.id, d.job_id, d.attempt_id, j.owner, d.endpoint, d.event, d.state,
-	d.tries, d.status, d.error, d.created_at, d.due_at, d.finished_at`
+	d.tries, d.resent, d.status, d.error, d.created_at, d.due_at, d.finished_at`
 
 const deliveryTables = ` FROM deliveries d JOIN jobs j ON j.part = d.part AND j.id = d.job_id`
 
 func scanDelivery(r *row, d *onejob.Delivery) error {
 	d.Part, d.ID, d.JobID, d.AttemptID, d.Owner = uint8(r.Int64()), r.String(), r.String(), r.String(), r.String()
 	d.Endpoint, d.Event, d.State = r.String(), onejob.WebhookEvent(r.String()), onejob.DeliveryState(r.String())
-	d.Tries, d.Status, d.Error = r.Int(), r.Int(), r.String()
+	d.Tries, d.Resent, d.Status, d.Error = r.Int(), r.Int(), r.Int(), r.String()
 	d.CreatedAt, d.DueAt, d.FinishedAt = r.Time(), r.Time(), r.Time()
 	return nil
 }
@@ -154,8 +154,8 @@ func (x *tx) recordTry(p *onejob.DeliveryRecordParams) error {
 	}
 	n, err := x.exec(`
 		UPDATE deliveries SET state = ?, tries = tries + 1, status = ?, error = ?, body = coalesce(body, ?), due_at = ?, finished_at = ?
-		WHERE part = ? AND id = ? AND tries = ? AND state = 'pending'`,
-		string(p.State), p.Status, p.Error, blobOrNull(p.Body), due, finished, int(part), p.ID, p.Tries)
+		WHERE part = ? AND id = ? AND tries = ? AND resent = ? AND state = 'pending'`,
+		string(p.State), p.Status, p.Error, blobOrNull(p.Body), due, finished, int(part), p.ID, p.Tries, p.Resent)
 	if err != nil || n == 1 {
 		return err
 	}
@@ -185,7 +185,7 @@ func (s *Store) DeliveryResend(ctx context.Context, p onejob.DeliveryResendParam
 	}
 	err = s.write(ctx, func(x *tx) error {
 		_, err := x.exec(`
-			UPDATE deliveries SET state = 'pending', tries = 0, status = 0, error = '', since = ?, due_at = ?, finished_at = NULL
+			UPDATE deliveries SET state = 'pending', tries = 0, resent = resent + 1, status = 0, error = '', since = ?, due_at = ?, finished_at = NULL
 			WHERE part = ? AND id = ? AND EXISTS (
 				SELECT 1 FROM jobs j WHERE j.part = deliveries.part AND j.id = deliveries.job_id AND ? IN ('', j.owner))`,
 			x.now, x.now, int(part), p.ID, p.Owner)

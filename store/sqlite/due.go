@@ -155,19 +155,20 @@ func wantedBy(p *onejob.AttemptClaimParams) wanted {
 }
 
 // nextDue is when the next queued job of these targets becomes due. What is due
-// already was claimed, or left for a reason that waiting for it does not change.
+// already was claimed, or left for a reason that waiting for it does not change; what
+// is overdue and was not let come due yet is worth another claim at once.
 func (x *tx) nextDue(p *onejob.AttemptClaimParams) (next time.Time, err error) {
 	wanted := wantedBy(p)
 	for target := range p.Targets {
 		err := x.query(`
 			SELECT run_after FROM job_states
-			WHERE state = 'queued' AND due = 0 AND next_target = ? AND run_after > ? AND ? IN ('', owner)`+wanted.sql+`
+			WHERE state = 'queued' AND due = 0 AND next_target = ? AND ? IN ('', owner)`+wanted.sql+`
 			ORDER BY run_after LIMIT 1`, func(r *row) error {
 			if at := r.Time(); next.IsZero() || at.Before(next) {
 				next = at
 			}
 			return nil
-		}, slices.Concat([]any{target, x.now, p.Owner}, wanted.args)...)
+		}, slices.Concat([]any{target, p.Owner}, wanted.args)...)
 		if err != nil {
 			return next, err
 		}

@@ -47,8 +47,8 @@ func (s *Store) GenerationAdvance(ctx context.Context) (onejob.Generation, error
 func (s *Store) RestoreDeclare(ctx context.Context, seen int64) (g onejob.Generation, err error) {
 	err = s.write(ctx, func(x *tx) error {
 		_, err := x.exec(`
-			UPDATE store_generation SET number = ? + 1, restored_at = ?
-			WHERE id = 1 AND number < ?`, seen, x.now, seen)
+			UPDATE store_generation SET number = ?, restored_at = ?
+			WHERE id = 1 AND number < ?`, onejob.GenerationBeyond(seen), x.now, seen)
 		if err != nil {
 			return err
 		}

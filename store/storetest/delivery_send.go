@@ -29,6 +29,7 @@ func sending() []promise {
 		{name: "DeliveryRecord/TheFirstBodyStays", test: testDeliveryBody},
 		{name: "DeliveryRecord/EachRowOfABatchIsJudgedByItself", test: testDeliveryBatch},
 		{name: "DeliveryResend/WorksInEveryState", test: testDeliveryResend},
+		{name: "DeliveryResend/IsSentThoughATryIsUnderWay", test: testDeliveryResendUnderWay},
 		{name: "DeliveryResend/BeginsTheTimeToGiveUpAnew", test: testDeliveryResendAge},
 		{name: "DeliveryResend/AnothersIsAsIfItDidNotExist", test: testDeliveryResendOwner},
 		{name: "DeliveryList/PagesNewestFirstWithoutBodies", test: testDeliveryPages},
@@ -67,7 +68,7 @@ func (f *fixture) claimDelivery() onejob.Delivery {
 
 // tried is what became of one try.
 func tried(d onejob.Delivery, state onejob.DeliveryState, change ...func(*onejob.DeliveryRecordParams)) onejob.DeliveryRecordParams {
-	p := onejob.DeliveryRecordParams{ID: d.ID, Tries: d.Tries, State: state, Status: 200, Body: []byte(`{"type":"test"}`)}
+	p := onejob.DeliveryRecordParams{ID: d.ID, Tries: d.Tries, Resent: d.Resent, State: state, Status: 200, Body: []byte(`{"type":"test"}`)}
 	if state != onejob.DeliveryDelivered {
 		p.Status, p.Error = 503, "the endpoint answered 503"
 	}
@@ -452,6 +453,25 @@ func testDeliveryResend(f *fixture) {
 			f.Errorf("the resent one is claimed as %+v; want the same body", claimed)
 		}
 		f.noError(f.record(tried(claimed, onejob.DeliveryDelivered)))
+	}
+}
+
+// What a try that began before somebody asked for another one comes to says nothing
+// of the one that was asked for.
+func testDeliveryResendUnderWay(f *fixture) {
+	for i, state := range onejob.DeliveryStates() {
+		f.ended(fmt.Sprintf("k%d", i))
+		before := f.claimDelivery()
+		f.resend(before.ID)
+		f.wantCode(f.record(tried(before, state)), onejob.CodeClaimLost)
+		again := f.claimDelivery()
+		if again.ID != before.ID {
+			f.Fatalf("the resent delivery %s is not sent; claimed was %+v", before.ID, again)
+		}
+		f.resend(again.ID)
+		f.wantCode(f.record(tried(again, state)), onejob.CodeClaimLost)
+		f.noError(f.record(tried(f.claimDelivery(), onejob.DeliveryDelivered)))
+		f.wantDelivery(before.ID, onejob.DeliveryDelivered)
 	}
 }
 

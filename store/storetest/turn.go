@@ -21,6 +21,7 @@ func takingTurns() []promise {
 		{name: "Claim/UnservedTargetsDelayNobody", test: testTurnsTargets},
 		{name: "Claim/OtherKindsDelayNobody", test: testTurnsKinds},
 		{name: "Claim/WhatComesDueTakesItsTurn", test: testTurnsLater},
+		{name: "Claim/WhatIsOverdueIsNotLeftForAPoll", test: testTurnsOverdue},
 		{name: "Claim/NothingTwiceNothingForgotten", test: testTurnsRace, handles: 3},
 	}
 }
@@ -150,6 +151,26 @@ func testTurnsLater(f *fixture) {
 	if had := f.turns(onejob.AttemptClaimParams{}, 4, 8); had["small"] != 1 || had["big"] != 31 {
 		f.Errorf("eight claims of 4 had %v; want 32, and the small owner's job among them", had)
 	}
+}
+
+// Of what is overdue only so much comes due in one claim. Whoever finds nothing of
+// its own among that is told that there is more.
+func testTurnsOverdue(f *fixture) {
+	at := f.create("clock", func(p *onejob.JobCreateParams) { p.Target = "z" }).CreatedAt.Add(time.Hour).Truncate(time.Second)
+	f.backlog("big", 500, func(p *onejob.JobCreateParams) { p.RunAfter = at })
+	last := at.Add(time.Second)
+	f.create("k", withOwner("small"), func(p *onejob.JobCreateParams) { p.RunAfter = last })
+	f.advance(2 * time.Hour)
+	for range 10 {
+		r := f.claimWith(onejob.AttemptClaimParams{StartParams: claimer(), Max: 1, Owner: "small"})
+		if len(r.Claimed) == 1 {
+			return
+		}
+		if r.NextDue.IsZero() || r.NextDue.After(last) {
+			f.Fatalf("a claim found nothing of the small owner's, and says that the next is due at %s; want %s", r.NextDue, last)
+		}
+	}
+	f.Error("ten claims in a row did not find the small owner's job behind 500 others")
 }
 
 // Several claimers at once, each from where it stands.

@@ -230,6 +230,7 @@ CREATE TABLE deliveries (
         'attempt.unknown', 'attempt.asked', 'incident.duplicate_effect', 'incident.effect_after_close')),
     state       text        NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'delivered', 'failed')),
     tries       integer     NOT NULL DEFAULT 0 CHECK (tries >= 0),
+    resent      integer NOT NULL DEFAULT 0, -- how often; a try under way meanwhile does not count
     status      integer     NOT NULL DEFAULT 0,
     error       text        NOT NULL DEFAULT '',
     created_at  timestamptz NOT NULL,

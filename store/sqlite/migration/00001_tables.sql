@@ -215,6 +215,7 @@ CREATE TABLE deliveries (
         'attempt.unknown', 'attempt.asked', 'incident.duplicate_effect', 'incident.effect_after_close')),
     state       TEXT    NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'delivered', 'failed')),
     tries       INTEGER NOT NULL DEFAULT 0 CHECK (tries >= 0),
+    resent      INTEGER NOT NULL DEFAULT 0, -- how often; a try under way meanwhile does not count
     status      INTEGER NOT NULL DEFAULT 0,
     error       TEXT    NOT NULL DEFAULT '',
     created_at  INTEGER NOT NULL,
