@@ -177,13 +177,18 @@ func TestANodeIsToldOfWorkAndOfItsEndByAnother(t *testing.T) {
 	a, b := newNode(t, url, p, poll), newNode(t, url, nil, poll)
 	hearing(t, true, a, b)
 
-	job := b.submit(t, "1") // B has no engine, and A has looked just now
-	receive(t, p.began, "the job of B at A's provider", soon)
-	told := b.awaiting(t, job.ID)
-	released := time.Now()
-	close(p.release)
-	at := receive(t, told, "the end of the job at B", soon)
-	t.Logf("B knew %s after A's provider answered", at.Sub(released))
+	best := time.Hour
+	for _, key := range []string{"1", "2", "3", "4", "5"} {
+		job := b.submit(t, key) // B has no engine, and A has looked just now
+		receive(t, p.began, "the job of B at A's provider", soon)
+		told := b.awaiting(t, job.ID)
+		released := time.Now()
+		p.release <- struct{}{}
+		best = min(best, receive(t, told, "the end of the job at B", soon).Sub(released))
+	}
+	if best > 100*time.Millisecond {
+		t.Errorf("the quickest of five was told after %s; want it within 100 ms", best)
+	}
 }
 
 func TestACancelReachesTheProviderCallOfAnotherNode(t *testing.T) {
@@ -194,12 +199,10 @@ func TestACancelReachesTheProviderCallOfAnotherNode(t *testing.T) {
 
 	job := b.submit(t, "1")
 	receive(t, p.began, "the job of B at A's provider", soon)
-	asked := time.Now()
 	if _, err := b.client.Cancel(t.Context(), onejob.JobCancelParams{ID: job.ID, Owner: "o"}); err != nil {
 		t.Fatal(err)
 	}
 	receive(t, p.gaveUp, "A asking its provider to give up", soon) // leases are renewed every 10 s
-	t.Logf("A asked its provider %s after the cancel at B", time.Since(asked))
 	close(p.release)
 }
 
