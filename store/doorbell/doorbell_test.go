@@ -22,13 +22,14 @@ type hub struct {
 	rings    int
 	messages []string
 	broken   bool // nothing can be sent, nor listened to
+	mute     bool // nothing can be sent
 	deaf     bool // listening works, and nothing comes
 }
 
 func (h *hub) Notify(_ context.Context, messages []string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.broken {
+	if h.broken || h.mute {
 		return errors.New("no connection")
 	}
 	h.rings++
@@ -87,6 +88,12 @@ func (h *hub) set(broken, deaf bool) {
 			delete(h.ears, ear)
 		}
 	}
+}
+
+func (h *hub) setMute(mute bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.mute = mute
 }
 
 func (h *hub) rung() int {
@@ -257,10 +264,32 @@ func TestALostConnectionHasEverybodyLookAndPoll(t *testing.T) {
 	})
 }
 
+func TestARingThatFailedIsMadeUpFor(t *testing.T) {
+	h := &hub{}
+	in(t, 2, h, func(s []*onejob.Signals, _ *text) {
+		changed, stop := s[1].WatchJob("job_1")
+		defer stop()
+		h.setMute(true)
+		s[0].JobChanged("job_1")
+		time.Sleep(5 * time.Second)
+		if got(changed) {
+			t.Fatal("heard though nothing could be sent")
+		}
+		h.setMute(false)
+		time.Sleep(2 * time.Second)
+		if !got(changed) {
+			t.Error("what could not be told was forgotten")
+		}
+	})
+}
+
 // A pooler of transactions takes LISTEN and delivers nothing.
 func TestWhoDoesNotHearItselfPollsAndSaysSoOnce(t *testing.T) {
 	h := &hub{deaf: true}
 	in(t, 1, h, func(s []*onejob.Signals, log *text) {
+		if hears(s[0]) {
+			t.Error("it believes to hear others though it does not hear itself")
+		}
 		time.Sleep(time.Hour)
 		if hears(s[0]) || strings.Count(log.String(), "are not heard; looking") != 1 || !strings.Contains(log.String(), "pooler") {
 			t.Errorf("hears %t; the log:\n%s", hears(s[0]), log)
