@@ -235,6 +235,9 @@ func (c *Client) List(ctx context.Context, p JobListParams) (JobPage, error) {
 func (c *Client) Cancel(ctx context.Context, p JobCancelParams) (*Job, error) {
 	job, err := one(c.store.JobCancel(ctx, []JobCancelParams{p}))
 	c.changed(job)
+	if err == nil && !job.State.Terminal() {
+		c.opts.Signals.CancelAsked(job.ID)
+	}
 	return job, err
 }
 

@@ -30,7 +30,8 @@ type Options struct {
 	// MaxInputBytes bounds the input of one job. Zero means 1 MiB.
 	MaxInputBytes int
 
-	// PollInterval is how often [Client.Watch] looks by itself. Zero means 500 ms.
+	// PollInterval is how often [Client.Watch] looks by itself; while Signals hear
+	// other processes the pause grows up to 2 s. Zero means 500 ms.
 	PollInterval time.Duration
 
 	// AdmitFunc refuses new work of an owner: quotas and overload. It is asked

@@ -26,6 +26,7 @@ func (c *Client) Reconcile(ctx context.Context, p ProbeNowParams) (Attempt, erro
 	if err := store.ProbeNow(ctx, p); err != nil {
 		return Attempt{}, Unavailable(err)
 	}
+	c.opts.Signals.QuestionReady()
 	return c.Attempt(ctx, p.Owner, p.AttemptID)
 }
 

@@ -2,16 +2,21 @@ package onejob
 
 import "sync"
 
-// Signals are wake-ups within one process: a job changed, there is work. They are
-// a convenience only. Whoever waits also polls, so that a signal that is lost, or
-// raised in another process, costs at most one poll. Safe for concurrent use; the
-// zero value is ready.
+// Signals are wake-ups: a job changed, there is work. They reach whoever waits in
+// this process, and through a [Bell] those in others. They are a convenience only.
+// Whoever waits also polls, so that a signal that is lost costs at most one poll.
+// Safe for concurrent use; the zero value is ready.
 type Signals struct {
-	mu      sync.Mutex
-	waiting map[string]map[*watcher]struct{} // by job id
-	work    chan struct{}
-	pulling map[chan struct{}]struct{} // of workers that wait for something to claim
-	outbox  chan struct{}
+	mu        sync.Mutex
+	waiting   map[string]map[*watcher]struct{} // by job id
+	work      chan struct{}
+	pulling   map[chan struct{}]struct{} // of workers that wait for something to claim
+	outbox    chan struct{}              // nil: no webhook is sent here
+	questions chan struct{}
+	cancels   cancels
+
+	bell    Bell // nil: there are no other processes
+	hearing bool // those
 }
 
 // watcher is somebody who waits for a job to change.
@@ -26,8 +31,17 @@ type watcher struct {
 // JobChanged wakes whoever waits for the job, and who sends webhooks.
 func (s *Signals) JobChanged(id string) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.ringOutbox()
+	s.wake(id)
+	bell, outbox := s.bell, s.outbox == nil
+	s.mu.Unlock()
+	if bell != nil {
+		bell.Ring(News{Changed: []string{id}, Outbox: outbox})
+	}
+}
+
+// wake has whoever waits for the job read it.
+func (s *Signals) wake(id string) {
 	for w := range s.waiting[id] {
 		w.latest, w.stale = nil, true
 		ring(w.changed)
@@ -38,13 +52,17 @@ func (s *Signals) JobChanged(id string) {
 // it, so that those who wait need not read it. It must not be changed afterwards.
 func (s *Signals) JobShown(job *Job) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.ringOutbox()
 	for w := range s.waiting[job.ID] {
 		if !w.stale && (w.latest == nil || w.latest.Revision < job.Revision) {
 			w.latest = job
 		}
 		ring(w.changed)
+	}
+	bell, outbox := s.bell, s.outbox == nil
+	s.mu.Unlock()
+	if bell != nil {
+		bell.Ring(News{Changed: []string{job.ID}, Outbox: outbox})
 	}
 }
 
@@ -96,9 +114,14 @@ func (s *Signals) forget(id string, w *watcher) {
 // WorkReady says that an attempt may be due. It wakes the engine and every worker
 // that waits.
 func (s *Signals) WorkReady() {
-	ring(s.workChannel())
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.workReady()
+	s.mu.Unlock()
+	s.tell(News{Work: true})
+}
+
+func (s *Signals) workReady() {
+	ring(channel(&s.work))
 	for ch := range s.pulling {
 		ring(ch)
 	}
@@ -123,15 +146,10 @@ func (s *Signals) watchWork() (ready <-chan struct{}, stop func()) {
 
 // Work returns the channel that receives after [Signals.WorkReady]. It has one
 // receiver: the engine.
-func (s *Signals) Work() <-chan struct{} { return s.workChannel() }
-
-func (s *Signals) workChannel() chan struct{} {
+func (s *Signals) Work() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.work == nil {
-		s.work = make(chan struct{}, 1)
-	}
-	return s.work
+	return channel(&s.work)
 }
 
 // Outbox returns the channel that receives after each [Signals.JobChanged] of any
@@ -140,10 +158,7 @@ func (s *Signals) workChannel() chan struct{} {
 func (s *Signals) Outbox() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.outbox == nil {
-		s.outbox = make(chan struct{}, 1)
-	}
-	return s.outbox
+	return channel(&s.outbox)
 }
 
 func ring(ch chan struct{}) {

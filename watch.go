@@ -8,7 +8,7 @@ import (
 
 // Watch waits for what becomes of one job that was just submitted. Everything that
 // happens to the job in this process is seen, from its creation on; changes in
-// others are seen within Options.PollInterval.
+// others as they are heard of, and otherwise within Options.PollInterval.
 type Watch struct {
 	client *Client
 	owner  string
@@ -58,7 +58,8 @@ func (c *Client) Watch(ctx context.Context, owner, id string, after int64) (*Job
 }
 
 // WatchUntil waits until enough says so of the job, or ctx ends, and returns the
-// job as it is then. Changes in other processes are seen within Options.PollInterval.
+// job as it is then. Changes in other processes are seen as they are heard of, and
+// otherwise within Options.PollInterval.
 func (c *Client) WatchUntil(ctx context.Context, owner, id string, enough func(*Job) bool) (*Job, error) {
 	w := c.opts.Signals.watch(id)
 	defer c.opts.Signals.forget(id, w)
@@ -71,16 +72,18 @@ func (c *Client) WatchUntil(ctx context.Context, owner, id string, enough func(*
 
 // follow waits until enough says so of a job that was just read, or shown.
 func (c *Client) follow(ctx context.Context, w *watcher, owner string, job *Job, enough func(*Job) bool) (_ *Job, err error) {
-	poll := time.NewTicker(c.opts.PollInterval)
+	poll := time.NewTimer(c.opts.PollInterval)
 	defer poll.Stop()
-	for !enough(job) && ctx.Err() == nil {
+	for quiet := 0; !enough(job) && ctx.Err() == nil; {
 		var shown *Job
 		select {
 		case <-w.changed:
-			shown = c.opts.Signals.seen(w)
+			shown, quiet = c.opts.Signals.seen(w), 0
 		case <-poll.C:
+			quiet++
 		case <-ctx.Done():
 		}
+		poll.Reset(c.opts.Signals.PauseAfter(quiet, c.opts.PollInterval))
 		if shown != nil {
 			own := *shown // others may be shown the same
 			own.Attempts = slices.Clone(shown.Attempts)

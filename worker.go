@@ -30,19 +30,22 @@ func (c *Client) ClaimAttempts(ctx context.Context, p AttemptClaimParams) ([]Cla
 
 // AwaitAttempts is [Client.ClaimAttempts] that waits until there is something to
 // claim, or ctx ends; then it returns none, without an error. Work that comes up
-// in other processes is seen within Options.PollInterval.
+// in other processes is seen as it is heard of, and otherwise within
+// Options.PollInterval.
 func (c *Client) AwaitAttempts(ctx context.Context, p AttemptClaimParams) ([]Claimed, error) {
 	ready, stop := c.opts.Signals.watchWork()
 	defer stop()
-	for ctx.Err() == nil {
+	for quiet := 0; ctx.Err() == nil; {
 		claimed, due, err := c.claim(ctx, p)
 		if err != nil || len(claimed) > 0 {
 			return claimed, err
 		}
-		pause := time.NewTimer(c.untilDue(due))
+		pause := time.NewTimer(c.untilDue(due, quiet))
 		select {
 		case <-ready:
+			quiet = 0
 		case <-pause.C:
+			quiet++
 		case <-ctx.Done():
 		}
 		pause.Stop()
@@ -53,12 +56,14 @@ func (c *Client) AwaitAttempts(ctx context.Context, p AttemptClaimParams) ([]Cla
 // minClaimPause is the least time between two claims that nobody asked for.
 const minClaimPause = 20 * time.Millisecond
 
-// untilDue is when to look again: the store's word on the next due job is a hint.
-func (c *Client) untilDue(due time.Time) time.Duration {
+// untilDue is when to look again after quiet looks that found nothing: the store's
+// word on the next due job is a hint.
+func (c *Client) untilDue(due time.Time, quiet int) time.Duration {
+	poll := c.opts.Signals.PauseAfter(quiet, c.opts.PollInterval)
 	if due.IsZero() {
-		return c.opts.PollInterval
+		return poll
 	}
-	return min(max(due.Sub(c.opts.NowFunc()), minClaimPause), c.opts.PollInterval)
+	return min(max(due.Sub(c.opts.NowFunc()), minClaimPause), poll)
 }
 
 // claim is not cut short when the caller leaves: what it commits it must know.

@@ -10,19 +10,28 @@ import (
 
 // claimLoop looks for due jobs when woken, when a slot comes free while jobs
 // wait, and every poll interval regardless: a wake-up that was lost costs one poll.
+// While other engines are heard the pause grows as long as nothing is found.
 func (e *Engine) claimLoop(ctx context.Context) {
 	wait := time.NewTimer(0)
 	defer wait.Stop()
 	pace := pace{poll: e.opts.PollInterval}
-	for {
+	for quiet := 0; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-e.opts.Signals.Work():
+			quiet = 0
 		case <-e.slots.freed:
+			quiet = 0
 		case <-wait.C:
+			quiet++
 		}
-		wait.Reset(pace.next(e.claimAll(ctx)))
+		claimed, due := e.claimAll(ctx)
+		if claimed > 0 {
+			quiet = 0
+		}
+		pace.poll = e.opts.Signals.PauseAfter(quiet, e.opts.PollInterval)
+		wait.Reset(pace.next(claimed, due))
 	}
 }
 

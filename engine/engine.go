@@ -104,6 +104,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	renewing, stopRenewing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopRenewing()
 	go e.renewLoop(renewing)
+	go e.cancelLoop(renewing)
 
 	<-ctx.Done()
 	e.slots.close()

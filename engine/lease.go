@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -56,21 +57,48 @@ func (h *held) renewals(lease time.Duration) []onejob.AttemptRenewParams {
 // changes nothing here: if the lease ends meanwhile the attempt becomes unknown,
 // and its answer, when it comes, settles it under the same token.
 func (e *Engine) renewLoop(ctx context.Context) {
-	every(ctx, e.opts.Lease/3, func() {
-		params := e.held.renewals(e.opts.Lease)
-		if len(params) == 0 {
+	every(ctx, e.opts.Lease/3, func() { e.renew(ctx, e.held.renewals(e.opts.Lease)) })
+}
+
+// renew renews leases, and asks the providers of jobs that are to be cancelled to
+// give up.
+func (e *Engine) renew(ctx context.Context, params []onejob.AttemptRenewParams) {
+	if len(params) == 0 {
+		return
+	}
+	bounded, cancel := context.WithTimeout(ctx, e.opts.Lease/3)
+	defer cancel()
+	renewed, err := e.store.AttemptRenew(bounded, params)
+	e.complainUnless(ctx, "leases not renewed", err)
+	asked := map[string]bool{} // a job's lanes are asked together
+	for i := range renewed {
+		if id := params[i].Ref.JobID; renewed[i].CancelRequested && !asked[id] {
+			asked[id] = true
+			e.askToCancel(id, nil)
+		}
+	}
+}
+
+// cancelLoop hears of jobs that are to be given up. What it hears is a hint: the
+// store says so, when the leases of their attempts are renewed ahead of time.
+func (e *Engine) cancelLoop(ctx context.Context) {
+	asked := e.opts.Signals.Cancels()
+	for {
+		select {
+		case <-ctx.Done():
 			return
+		case <-asked:
 		}
-		bounded, cancel := context.WithTimeout(ctx, e.opts.Lease/3)
-		defer cancel()
-		renewed, err := e.store.AttemptRenew(bounded, params)
-		e.complainUnless(ctx, "leases not renewed", err)
-		for i := range renewed {
-			if renewed[i].CancelRequested {
-				e.askToCancel(params[i].Ref.JobID, nil)
-			}
+		ids, all := e.opts.Signals.TakeCancels()
+		params := e.held.renewals(e.opts.Lease)
+		if !all {
+			params = slices.DeleteFunc(params, func(p onejob.AttemptRenewParams) bool {
+				_, meant := ids[p.Ref.JobID]
+				return !meant
+			})
 		}
-	})
+		e.renew(ctx, params)
+	}
 }
 
 // every calls do at about the given interval until ctx ends.

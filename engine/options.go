@@ -28,7 +28,8 @@ type Options struct {
 	Drain time.Duration
 
 	// PollInterval is how often the engine looks for due work without being
-	// woken. Zero means 500 ms.
+	// woken; while Signals hear other processes and nothing is found the pause grows
+	// up to 2 s. Zero means 500 ms.
 	PollInterval time.Duration
 
 	// KeepPayloads is how long after its end a job's payload is kept, and
@@ -38,8 +39,8 @@ type Options struct {
 	// Worker names this engine to people. Empty: a random name.
 	Worker string
 
-	// Signals wake the engine and whoever watches jobs in this process. Nil:
-	// private ones, which wake nobody else.
+	// Signals wake the engine and whoever watches jobs in this process, and in
+	// others where they are connected. Nil: private ones, which wake nobody else.
 	Signals *onejob.Signals
 
 	// Logger gets what operators should know. Nil discards.

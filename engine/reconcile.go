@@ -57,14 +57,30 @@ func (e *Engine) reconcileLoop(ctx context.Context) {
 	if e.probes == nil || len(targets) == 0 {
 		return
 	}
-	every(ctx, e.opts.PollInterval, func() { e.reconcile(ctx, targets) })
+	wait := time.NewTimer(jitter(e.opts.PollInterval))
+	defer wait.Stop()
+	for quiet := 0; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.opts.Signals.Questions():
+			quiet = 0
+		case <-wait.C:
+			quiet++
+		}
+		if e.reconcile(ctx, targets) > 0 {
+			quiet = 0
+		}
+		wait.Reset(jitter(e.opts.Signals.PauseAfter(quiet, e.opts.PollInterval)))
+	}
 }
 
-// reconcile takes as many due questions as may be open, and asks them.
-func (e *Engine) reconcile(ctx context.Context, targets []string) {
+// reconcile takes as many due questions as may be open, and asks them. It returns
+// how many are open then.
+func (e *Engine) reconcile(ctx context.Context, targets []string) (open int) {
 	free := cap(e.asking) - len(e.asking)
 	if free == 0 {
-		return
+		return cap(e.asking)
 	}
 	bounded, cancel := context.WithTimeout(ctx, recordWithin)
 	defer cancel()
@@ -79,6 +95,7 @@ func (e *Engine) reconcile(ctx context.Context, targets []string) {
 			e.find(due[i])
 		}()
 	}
+	return len(e.asking)
 }
 
 // find asks about one attempt and writes down what came of it.

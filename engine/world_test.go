@@ -78,7 +78,8 @@ type setting struct {
 	targets map[string]behaviour
 	engine  engine.Options
 	// wrap puts something between engine and store.
-	wrap func(onejob.Store) onejob.Store
+	wrap    func(onejob.Store) onejob.Store
+	signals *onejob.Signals // nil: the world's own
 	// direct hands new jobs to the engine in the commit that creates them.
 	direct bool
 	// probe answers questions about attempts at a target, asked as reconcile says.
@@ -129,7 +130,10 @@ func openWorld(t *testing.T, s setting) *world {
 	if s.wrap != nil {
 		engineStore = s.wrap(w.store)
 	}
-	signals := &onejob.Signals{}
+	signals := s.signals
+	if signals == nil {
+		signals = &onejob.Signals{}
+	}
 	s.engine.Signals = signals
 	w.engine = w.newEngine(engineStore, s)
 	options := onejob.Options{

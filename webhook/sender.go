@@ -102,11 +102,19 @@ const (
 func (s *Sender) Run(ctx context.Context) error {
 	sending, cutOff := context.WithCancel(context.WithoutCancel(ctx))
 	defer cutOff()
-	for ctx.Err() == nil {
-		if claimed, most := s.round(sending); claimed > 0 && claimed == most {
+	for quiet, full := 0, false; ctx.Err() == nil; {
+		claimed, most := s.round(sending)
+		if full && most == 0 {
+			s.full()
+		}
+		if full = claimed > 0 && claimed == most; full {
 			continue // there may be more
 		}
-		s.wait(ctx)
+		if s.wait(ctx, quiet) && claimed == 0 {
+			quiet++
+		} else {
+			quiet = 0
+		}
 	}
 	s.drain(sending, cutOff)
 	for _, wire := range s.wires {
@@ -117,23 +125,31 @@ func (s *Sender) Run(ctx context.Context) error {
 	return nil
 }
 
+// full tells other processes that there is more to send than this one has room for.
+func (s *Sender) full() {
+	if s.opts.Signals != nil {
+		s.opts.Signals.OutboxFull()
+	}
+}
+
 // wait returns when there may be something to send: after a signal, when room was
-// made for an endpoint that had none, and from time to time by itself.
-func (s *Sender) wait(ctx context.Context) {
+// made for an endpoint that had none, and from time to time by itself, which it
+// reports.
+func (s *Sender) wait(ctx context.Context, quiet int) (unasked bool) {
 	var outbox <-chan struct{}
 	poll := s.opts.PollInterval
 	if len(s.endpoints) == 0 {
 		poll = max(poll, pollWithoutEndpoints)
 	} else if s.opts.Signals != nil {
-		outbox = s.opts.Signals.Outbox()
+		outbox, poll = s.opts.Signals.Outbox(), s.opts.Signals.PauseAfter(quiet, poll)
 	}
 	timer := time.NewTimer(jittered(poll))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return
+		return false
 	case <-timer.C:
-		return
+		return true
 	case <-s.freed:
 	case <-outbox:
 	}
@@ -142,6 +158,7 @@ func (s *Sender) wait(ctx context.Context) {
 	case <-ctx.Done():
 	case <-timer.C:
 	}
+	return false
 }
 
 // round claims what there is room for and starts its tries. It returns how many it

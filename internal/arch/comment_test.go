@@ -33,7 +33,7 @@ func TestEveryPackageIsExplained(t *testing.T) {
 
 // public are the rooms that users import.
 var public = []string{
-	".", "store/memory", "store/sqlite", "store/postgres", "store/grouped", "store/storetest",
+	".", "store/memory", "store/sqlite", "store/postgres", "store/doorbell", "store/grouped", "store/storetest",
 	"provider/...", "engine", "contract", "fracture", "sim", "webhook",
 }
 

@@ -33,6 +33,7 @@ var floors = []floor{
 	// Wings see the root and never each other.
 	{room: "store/internal/...", may: []string{"."}, third: others},
 	{room: "store/memory/...", may: []string{"."}, also: []string{"store/storetest"}},
+	{room: "store/doorbell/...", may: []string{"."}, also: []string{"store/postgres", "store/grouped", "engine", "internal/pgtest"}},
 	{room: "store/generation/...", may: []string{"."}, third: others, also: []string{"store/storetest", "store/memory"}},
 	{room: "store/grouped/...", may: []string{"."}, third: others, also: []string{"store/storetest", "store/memory"}},
 	{room: "store/sqlite/...", may: []string{".", "store/sqlite/...", "store/internal/..."}, third: others, also: []string{"store/storetest"}},

@@ -73,7 +73,7 @@ provider unreachable, 130 interrupted.`,
 
 func commands(env Env) []*cli.Command {
 	list := []*cli.Command{
-		serveCommand(env), devCommand(env), demoCommand(env), initCommand(env), simCommand(env), doctorCommand(env),
+		serveCommand(env), devCommand(env), demoCommand(env), initCommand(env), simCommand(env), benchCommand(env), doctorCommand(env),
 		submitCommand(env), jobsCommand(env), attemptsCommand(env), webhooksCommand(env), incidentsCommand(env), costsCommand(env),
 		keysCommand(env), auditCommand(env), restoreCommand(env), migrateCommand(env), configCommand(env),
 		openapiCommand(env), versionCommand(env),

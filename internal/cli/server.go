@@ -19,6 +19,7 @@ import (
 	"github.com/onejob-dev/onejob/internal/config"
 	"github.com/onejob-dev/onejob/internal/httpapi"
 	"github.com/onejob-dev/onejob/internal/telemetry"
+	"github.com/onejob-dev/onejob/store/doorbell"
 	"github.com/onejob-dev/onejob/store/generation"
 	"github.com/onejob-dev/onejob/store/grouped"
 	"github.com/onejob-dev/onejob/webhook"
@@ -32,6 +33,7 @@ type server struct {
 	store    *generation.Store
 	engine   *engine.Engine
 	sender   *webhook.Sender
+	bell     *doorbell.Bell // nil: no other process has this store
 	http     *http.Server
 	listener net.Listener
 
@@ -88,6 +90,9 @@ func (s *server) wire(env Env, secret onejob.Secret) error {
 	}
 	kinds := s.cfg.Kinds()
 	signals := &onejob.Signals{}
+	if n, shared := s.keys.(onejob.Notifier); shared {
+		s.bell = doorbell.New(n, signals, doorbell.Options{Logger: s.log})
+	}
 	b := buildOf()
 	metrics := telemetry.NewMetrics(telemetry.Options{
 		Kinds: namesOf(kinds), Version: b.Version, Revision: b.Revision, StatsFunc: s.store.Stats, NowFunc: env.NowFunc,
@@ -191,6 +196,9 @@ func (s *server) serve(ctx context.Context) error {
 	defer stopWatching()
 	var watched sync.WaitGroup
 	watched.Go(func() { s.store.Run(watching) })
+	if s.bell != nil {
+		watched.Go(func() { s.bell.Run(watching) })
+	}
 	worked := make(chan error, 1)
 	go func() { worked <- s.engine.Run(working) }()
 	sending, stopSending := context.WithCancel(context.WithoutCancel(ctx))
