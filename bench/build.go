@@ -19,7 +19,7 @@ func (s *services) build(ctx context.Context, name, pkg string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", program, pkg)
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", program, pkg)
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)

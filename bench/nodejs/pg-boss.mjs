@@ -7,7 +7,7 @@ boss.on("error", (error) => {
 });
 await boss.start();
 await boss.createQueue("bench");
-await phase("add", () => batches((numbers) => boss.insert("bench", numbers.map((n) => ({ data: input, singletonKey: `job-${n}` })))));
+await phase("add", () => batches((numbers) => boss.insert("bench", numbers.map(() => ({ data: input })))));
 
 // Whole batches, fetched one after the other while they come full; the shortest
 // interval that it takes otherwise. Each job keeps a result of its own. Stopping
