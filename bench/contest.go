@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -13,64 +15,114 @@ const (
 	onPostgres ground = "PostgreSQL"
 	onSQLite   ground = "SQLite"
 	onRedis    ground = "Redis"
+	onNothing  ground = ""
 )
 
-// contestant is one way of getting jobs done durably.
+// contest is one question, and everybody who answers it. It is one table.
+type contest struct {
+	name    string // for -contest
+	title   string
+	about   string // what is measured, in a sentence or two
+	columns []column
+	entries func(settings) []contestant
+	// once: one long turn instead of rounds.
+	once bool
+	// run measures instead of the usual turns. Nil: takeTurns.
+	run func(context.Context, *bench) ([]row, error)
+}
+
+// column is one figure of a table.
+type column struct {
+	figure figure
+	head   string
+	format string // of a float64
+}
+
+// figure names something measured; it carries its unit.
+type figure string
+
+// sample is what one turn of one contestant came to. A figure that is missing does
+// not apply.
+type sample map[figure]float64
+
+// contestant is one way of doing what the contest asks for.
 type contestant struct {
 	name    string
-	ground  ground
-	callers int // who submit and wait, each for one job at a time
+	on      ground
+	callers int // who submit and wait at the same time; zero: not the point
 	// durable says what is on disk before a caller is answered, where that is less
 	// than everything, or different.
 	durable string
-	open    func(ctx context.Context, s *services, callers int) (entrant, error)
+	// needs are programs without which it is left out, the ground's apart.
+	needs []string
+	turn  func(ctx context.Context, s *services, d time.Duration) (sample, error)
 }
 
-// entrant is a contestant that has been set up.
-type entrant interface {
-	// live does one job from submission to its visible end. key is new.
-	live(ctx context.Context, key string) error
-	close() error
-}
-
-// batcher is an entrant that does many jobs in one call instead: live is not used.
-type batcher interface {
-	entrant
-	// batch is how many jobs one call does.
-	batch() int
-	liveBatch(ctx context.Context, first string) error
-}
-
-// figures are what one round of one contestant came to.
-type figures struct {
-	Jobs     int           `json:"jobs"`
-	PerSec   float64       `json:"jobs_per_s"`
-	P50      time.Duration `json:"p50_ns"`
-	P99      time.Duration `json:"p99_ns"`
-	Client   float64       `json:"client_cpu_us_per_job"`
-	Database float64       `json:"database_cpu_us_per_job"`
-	WAL      float64       `json:"wal_bytes_per_job"`
-}
-
-func (f figures) cpu() float64 { return f.Client + f.Database }
-
-// round opens a contestant, warms it up, measures it for about d, and closes it.
-func round(ctx context.Context, c contestant, s *services, d time.Duration) (_ figures, err error) {
-	e, err := c.open(ctx, s, c.callers)
-	if err != nil {
-		return figures{}, fmt.Errorf("%s: open: %w", c.name, err)
+func (c contestant) label() string {
+	label := c.name
+	if c.on != onNothing {
+		label += " on " + string(c.on)
 	}
-	defer func() {
-		if closed := e.close(); err == nil && closed != nil {
-			err = fmt.Errorf("%s: close: %w", c.name, closed)
+	if c.callers > 0 {
+		label += fmt.Sprintf(", %d callers", c.callers)
+	}
+	return label
+}
+
+// row is one contestant's medians.
+type row struct {
+	Name    string   `json:"name"`
+	On      ground   `json:"on,omitempty"`
+	Callers int      `json:"callers,omitempty"`
+	Durable string   `json:"durable,omitempty"`
+	Figures sample   `json:"figures"`
+	Rounds  []sample `json:"rounds"`
+}
+
+// takeTurns has each contestant measured once a round, so that what disturbs one
+// disturbs all.
+func (b *bench) takeTurns(ctx context.Context, contestants []contestant, rounds int) ([]row, error) {
+	turns := make([][]sample, len(contestants))
+	for range rounds {
+		for i, c := range contestants {
+			b.progress.step(c.label())
+			f, err := c.turn(ctx, b.services, b.settings.length)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", c.label(), err)
+			}
+			turns[i] = append(turns[i], f)
 		}
-	}()
-	if _, err := measure(ctx, c, e, s, d/5, "warm"); err != nil {
-		return figures{}, fmt.Errorf("%s: warm up: %w", c.name, err)
 	}
-	f, err := measure(ctx, c, e, s, d, "run")
-	if err != nil {
-		return figures{}, fmt.Errorf("%s: %w", c.name, err)
+	rows := make([]row, len(contestants))
+	for i, c := range contestants {
+		rows[i] = row{Name: c.name, On: c.on, Callers: c.callers, Durable: c.durable, Figures: medians(turns[i]), Rounds: turns[i]}
 	}
-	return f, nil
+	return rows, nil
 }
+
+// medians takes the median of every figure by itself.
+func medians(rounds []sample) sample {
+	values := map[figure][]float64{}
+	for _, r := range rounds {
+		for f, v := range r {
+			values[f] = append(values[f], v)
+		}
+	}
+	m := sample{}
+	for f, v := range values {
+		slices.Sort(v)
+		m[f] = v[len(v)/2]
+	}
+	return m
+}
+
+// quantiles are the median and the 99th percentile in milliseconds.
+func quantiles(took []time.Duration) (p50, p99 float64) {
+	if len(took) == 0 {
+		return 0, 0
+	}
+	slices.SortFunc(took, cmp.Compare)
+	return milliseconds(took[len(took)/2]), milliseconds(took[len(took)*99/100])
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

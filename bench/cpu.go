@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -20,20 +21,51 @@ func ownTime() time.Duration {
 // clockTick is the unit of /proc's times on Linux.
 const clockTick = 10 * time.Millisecond
 
-// timeOf is the CPU time so far of every process of that name, children that have
-// ended included (proc_pid_stat(5): fields 14 to 17).
-func timeOf(name string) (total time.Duration) {
+// Fields of /proc/PID/stat, counted from after the name (proc_pid_stat(5)).
+const (
+	statParent    = 1
+	statTimesFrom = 11 // utime, stime, and those of children that have ended
+	statTimesTo   = 15
+)
+
+// timeOf is the CPU time so far of a process and its children, those that have
+// ended included. Other processes of the same name are not counted.
+func timeOf(pid int) (total time.Duration) {
+	own := strconv.Itoa(pid)
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
-		stat, err := os.ReadFile(path)
-		if err != nil || !bytes.Contains(stat, []byte("("+name+")")) {
+		fields := statOf(path)
+		if fields == nil || (fields[statParent] != own && filepath.Base(filepath.Dir(path)) != own) {
 			continue
 		}
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-		for _, f := range fields[11:15] {
+		for _, f := range fields[statTimesFrom:statTimesTo] {
 			n, _ := strconv.ParseInt(f, 10, 64)
 			total += time.Duration(n) * clockTick
 		}
 	}
 	return total
+}
+
+// parentOf is the parent of a process; zero if there is no such process.
+func parentOf(pid int) int {
+	fields := statOf(fmt.Sprintf("/proc/%d/stat", pid))
+	if fields == nil {
+		return 0
+	}
+	parent, _ := strconv.Atoi(fields[statParent])
+	return parent
+}
+
+// statOf reads the fields after the name, which may hold spaces. Nil: the process
+// has ended.
+func statOf(path string) []string {
+	stat, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < statTimesTo {
+		return nil
+	}
+	return fields
 }

@@ -1,21 +1,20 @@
-// Command bench measures whole lives of jobs beside other ways of getting jobs done
-// durably, and prints one table.
+// Command bench measures onejob beside other ways of getting jobs done durably, and
+// says which of its goals it met.
 //
-// The contestants share one throw-away PostgreSQL (and Redis, where it is
-// installed) and take turns, round by round, so that what disturbs one disturbs all.
-// "raw" rows are the limit: the fewest statements that keep one key to one job and
-// one result, without a library.
+// The contestants of a contest share one throw-away PostgreSQL (and Redis, where it
+// is installed) and take turns, round by round, so that what disturbs one disturbs
+// all. docs/benchmarks.md says what each row is and how each peer is tuned.
 //
 // It is a module of its own, so that what it measures never reaches who uses onejob.
-// `make bench-peers` runs it.
+// `make bench-peers` and `make bench-growth` run it.
 package main
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -25,122 +24,110 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx)
+	err := run(ctx, os.Args[1:])
 	stop()
-	if err != nil {
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-// report is what was measured, for machines.
-type report struct {
-	Machine machine `json:"machine"`
-	Rows    []row   `json:"rows"`
-	Goals   []goal  `json:"goals"`
+// settings are what the command line asks for.
+type settings struct {
+	contests []string
+	only     []string // parts of the names of contestants; none: all
+	rounds   int
+	length   time.Duration // of one turn
+	list     bool
+	json     string // a file for this run's figures
+	write    string // a page whose table is replaced
+
+	finished, queued int // jobs that the growth contest ends with
+	curves           string
+	idle, overload   time.Duration
 }
 
-// row is the medians of one contestant's rounds.
-type row struct {
-	Name    string `json:"name"`
-	Ground  ground `json:"ground"`
-	Callers int    `json:"callers"`
-	Durable string `json:"durable,omitempty"`
-	figures
-	Rounds []figures `json:"rounds"`
+func parse(args []string) (s settings, err error) {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	contests := flags.String("contest", "lives,post,start,batches,nodes", "comma-separated contests; -list names them")
+	only := flags.String("only", "", "comma-separated parts of the names of contestants")
+	flags.IntVar(&s.rounds, "rounds", 3, "how many times each contestant has its turn")
+	flags.DurationVar(&s.length, "for", 5*time.Second, "length of one turn")
+	flags.BoolVar(&s.list, "list", false, "list contests and contestants, and measure nothing")
+	flags.StringVar(&s.json, "json", "", "also write the figures to this `file`")
+	flags.StringVar(&s.write, "write", "", "also replace the table in this `page`; figures of other contests are kept beside it")
+	flags.IntVar(&s.finished, "finished", 10_000_000, "growth: finished jobs at the end")
+	flags.IntVar(&s.queued, "queued", 1_000_000, "growth: queued jobs at the end")
+	flags.StringVar(&s.curves, "svg", "", "growth: also draw the curves to this `file`")
+	flags.DurationVar(&s.idle, "idle", time.Minute, "memory: how long a server is left alone before it is looked at")
+	flags.DurationVar(&s.overload, "overload", time.Minute, "memory: how long three times too much is offered")
+	if err := flags.Parse(args); err != nil {
+		return s, err
+	}
+	s.contests = strings.Split(*contests, ",")
+	if *only != "" {
+		s.only = strings.Split(*only, ",")
+	}
+	for _, name := range s.contests {
+		if !slices.ContainsFunc(allContests(), func(c contest) bool { return c.name == name }) {
+			return s, fmt.Errorf("there is no contest %q; -list names them", name)
+		}
+	}
+	if s.rounds < 1 || s.length <= 0 || s.finished < 1 || s.queued < 1 || s.idle < 0 || s.overload <= 0 || flags.NArg() > 0 {
+		return s, errors.New("-rounds, -for, -finished, -queued and -overload are above zero, -idle is not below, and there are no arguments")
+	}
+	return s, nil
 }
 
-func run(ctx context.Context) error {
-	rounds := flag.Int("rounds", 3, "how many times each contestant has its turn")
-	length := flag.Duration("for", 5*time.Second, "length of one turn")
-	only := flag.String("only", "", "comma-separated parts of the names of contestants")
-	asJSON := flag.String("json", "", "also write the figures to this file")
-	flag.Parse()
-	s, err := startServices(ctx)
+func run(ctx context.Context, args []string) error {
+	if len(args) > 0 {
+		if act := roleOf(args[0]); act != nil {
+			return act(ctx, args[1:])
+		}
+	}
+	chosen, err := parse(args)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = s.stop() }() // they are thrown away
-	chosen := choose(*only, s)
-	measured := map[string][]figures{}
-	for n := range *rounds {
-		for i, c := range chosen {
-			fmt.Fprintf(os.Stderr, "\rround %d of %d, %d of %d: %-50s", n+1, *rounds, i+1, len(chosen), label(c))
-			f, err := round(ctx, c, s, *length)
-			if err != nil {
-				return err
-			}
-			measured[label(c)] = append(measured[label(c)], f)
-		}
+	if chosen.list {
+		return list(os.Stdout, chosen)
 	}
-	fmt.Fprintf(os.Stderr, "\r%80s\r", "")
-	r := report{Machine: thisMachine()}
-	for _, c := range chosen {
-		r.Rows = append(r.Rows, rowOf(c, measured[label(c)]))
+	r, err := measureAll(ctx, chosen)
+	if err != nil {
+		return err
 	}
-	r.Goals = goalsOf(r.Rows)
 	r.print(os.Stdout)
-	if *asJSON == "" {
-		return nil
+	if chosen.json != "" {
+		err = r.save(chosen.json)
 	}
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
+	if chosen.write != "" {
+		err = errors.Join(err, r.write(chosen.write))
 	}
-	return os.WriteFile(*asJSON, append(text, '\n'), 0o644)
+	return err
 }
 
-func label(c contestant) string {
-	return fmt.Sprintf("%s on %s, %d callers", c.name, c.ground, c.callers)
+// allContests lists every question, in the order of the tables.
+func allContests() []contest {
+	return []contest{lives(), post(), start(), batches(), nodes(), memory(), growth()}
 }
 
-func choose(only string, s *services) (chosen []contestant) {
-	for _, c := range contestants() {
-		wanted := only == "" || slices.ContainsFunc(strings.Split(only, ","), func(part string) bool {
-			return strings.Contains(label(c), part)
-		})
-		if wanted && s.has(c.ground) {
-			chosen = append(chosen, c)
+// list prints who would take part.
+func list(w io.Writer, s settings) error {
+	for _, c := range allContests() {
+		_, err := fmt.Fprintf(w, "%s: %s\n", c.name, c.title)
+		if err != nil {
+			return err
+		}
+		for _, one := range chosen(c, s) {
+			_, _ = fmt.Fprintf(w, "    %s\n", one.label())
 		}
 	}
-	return chosen
+	return nil
 }
 
-// contestants lists everybody, in the order of the table.
-func contestants() []contestant {
-	return []contestant{
-		{name: "raw SQL, a transaction a step", ground: onPostgres, callers: 64, open: openNaive},
-		{name: "raw SQL, grouped", ground: onPostgres, callers: 64, open: openRawGrouped},
-		{name: "onejob", ground: onPostgres, callers: 64, open: openOnPostgres},
-		{name: "River", ground: onPostgres, callers: 64, open: openRiver},
-		{name: "DBOS", ground: onPostgres, callers: 64, open: openDBOS},
-		{name: "raw SQL, grouped", ground: onPostgres, callers: 256, open: openRawGrouped},
-		{name: "onejob", ground: onPostgres, callers: 256, open: openOnPostgres},
-		{name: "River", ground: onPostgres, callers: 256, open: openRiver},
-		{name: "River, batches of 2,000", ground: onPostgres, callers: 1, open: openRiverBatch, durable: "nobody waits for one job"},
-		{name: "raw SQL, grouped", ground: onSQLite, callers: 64, open: openRawSQLite},
-		{name: "onejob", ground: onSQLite, callers: 64, open: openOnSQLite},
-		{name: "goqite", ground: onSQLite, callers: 64, open: openGoqite, durable: "no key, no result kept"},
-		{name: "Asynq", ground: onRedis, callers: 64, open: openAsynq, durable: "told before the end is on disk"},
-	}
-}
-
-// rowOf takes the median of every figure by itself.
-func rowOf(c contestant, rounds []figures) row {
-	median := func(field func(figures) float64) float64 {
-		sorted := slices.SortedFunc(slices.Values(rounds), func(a, b figures) int { return cmp.Compare(field(a), field(b)) })
-		return field(sorted[len(sorted)/2])
-	}
-	return row{
-		Name: c.name, Ground: c.ground, Callers: c.callers, Durable: c.durable, Rounds: rounds,
-		figures: figures{
-			Jobs:     int(median(func(f figures) float64 { return float64(f.Jobs) })),
-			PerSec:   median(func(f figures) float64 { return f.PerSec }),
-			P50:      time.Duration(median(func(f figures) float64 { return float64(f.P50) })),
-			P99:      time.Duration(median(func(f figures) float64 { return float64(f.P99) })),
-			Client:   median(func(f figures) float64 { return f.Client }),
-			Database: median(func(f figures) float64 { return f.Database }),
-			WAL:      median(func(f figures) float64 { return f.WAL }),
-		},
-	}
+// chosen are the contestants that -only leaves.
+func chosen(c contest, s settings) []contestant {
+	return slices.DeleteFunc(c.entries(s), func(one contestant) bool {
+		return len(s.only) > 0 && !slices.ContainsFunc(s.only, func(part string) bool { return strings.Contains(one.label(), part) })
+	})
 }

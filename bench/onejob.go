@@ -22,42 +22,49 @@ type library struct {
 }
 
 func openOnPostgres(ctx context.Context, s *services, _ int) (entrant, error) {
+	store, err := s.newPostgresStore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return newLibrary(ctx, store, instant{})
+}
+
+func (s *services) newPostgresStore(ctx context.Context) (*postgres.Store, error) {
 	url, err := s.newDatabase(ctx)
 	if err != nil {
 		return nil, err
 	}
-	store, err := postgres.Open(ctx, url, postgres.Options{Migrate: true, MaxConns: 16})
-	if err != nil {
-		return nil, err
-	}
-	return newLibrary(ctx, store)
+	return postgres.Open(ctx, url, postgres.Options{Migrate: true, MaxConns: 16})
 }
 
 func openOnSQLite(ctx context.Context, s *services, _ int) (entrant, error) {
+	store, err := s.newSQLiteStore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return newLibrary(ctx, store, instant{})
+}
+
+func (s *services) newSQLiteStore(ctx context.Context) (*sqlite.Store, error) {
 	path, err := s.newFile()
 	if err != nil {
 		return nil, err
 	}
-	store, err := sqlite.Open(ctx, path, sqlite.Options{})
-	if err != nil {
-		return nil, err
-	}
-	return newLibrary(ctx, store)
+	return sqlite.Open(ctx, path, sqlite.Options{})
 }
 
-func newLibrary(ctx context.Context, store onejob.Store) (*library, error) {
+func newLibrary(ctx context.Context, store onejob.Store, provider onejob.Provider) (*library, error) {
 	shared, err := grouped.New(store, grouped.Options{})
 	if err != nil {
 		return nil, err
 	}
 	signals := &onejob.Signals{}
-	e, err := engine.New(shared, []onejob.Target{{Name: "t", Provider: instant{}}}, engine.Options{Slots: 512, Signals: signals})
+	e, err := engine.New(shared, []onejob.Target{{Name: "t", Provider: provider}}, engine.Options{Slots: 512, Signals: signals})
 	if err != nil {
 		return nil, err
 	}
 	client, err := onejob.New(shared, onejob.Options{
-		Secret: []byte("a secret for the benchmark"), Signals: signals, Starter: e,
-		Kinds: map[string]onejob.Kind{kind: {Policy: onejob.Policy{Effect: onejob.EffectNone, Targets: []string{"t"}}}},
+		Secret: []byte("a secret for the benchmark"), Signals: signals, Starter: e, Kinds: kinds(),
 	})
 	if err != nil {
 		return nil, err
@@ -87,10 +94,36 @@ func (l *library) close() error {
 	return errors.Join(l.store.Close())
 }
 
-// instant is a provider that answers at once.
-type instant struct{}
+func startOnPostgres(ctx context.Context, s *services, begun func([]byte)) (submitter, error) {
+	store, err := s.newPostgresStore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return newLibrary(ctx, store, instant{begun})
+}
 
-func (instant) Call(_ context.Context, r onejob.Request) (onejob.Answer, error) {
+func startOnSQLite(ctx context.Context, s *services, begun func([]byte)) (submitter, error) {
+	store, err := s.newSQLiteStore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return newLibrary(ctx, store, instant{begun})
+}
+
+func (l *library) submit(ctx context.Context, key string) error {
+	_, _, err := l.client.Submit(ctx, onejob.SubmitParams{Owner: owner, Key: key, Kind: kind, Input: inputWith(key)})
+	return err
+}
+
+// instant is a provider that answers at once.
+type instant struct {
+	begun func(input []byte) // may be nil
+}
+
+func (i instant) Call(_ context.Context, r onejob.Request) (onejob.Answer, error) {
+	if i.begun != nil {
+		i.begun(r.Input)
+	}
 	r.Sent()
 	return onejob.Answer{Body: result, ContentType: "application/json"}, nil
 }

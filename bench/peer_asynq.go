@@ -17,20 +17,33 @@ import (
 type asynqLife struct {
 	client  *asynq.Client
 	server  *asynq.Server
-	waiting sync.Map // key → chan struct{}
+	begun   func(input []byte) // may be nil
+	waiting sync.Map           // key → chan struct{}
 }
 
 func openAsynq(ctx context.Context, s *services, callers int) (entrant, error) {
+	return newAsynq(ctx, s, asynq.Config{Concurrency: callers, TaskCheckInterval: 50 * time.Millisecond}, nil)
+}
+
+// startAsynq has idle workers look again after an interval; zero is its default.
+func startAsynq(interval time.Duration) openStart {
+	return func(ctx context.Context, s *services, begun func([]byte)) (submitter, error) {
+		return newAsynq(ctx, s, asynq.Config{Concurrency: 100, TaskCheckInterval: interval}, begun)
+	}
+}
+
+func newAsynq(ctx context.Context, s *services, cfg asynq.Config, begun func([]byte)) (*asynqLife, error) {
 	at := asynq.RedisClientOpt{Addr: s.redisAt, PoolSize: 128}
-	a := &asynqLife{client: asynq.NewClient(at)}
-	a.server = asynq.NewServer(at, asynq.Config{
-		Concurrency: callers, LogLevel: asynq.FatalLevel, TaskCheckInterval: 50 * time.Millisecond,
-		BaseContext: func() context.Context { return context.WithoutCancel(ctx) },
-	})
+	cfg.LogLevel = asynq.FatalLevel
+	cfg.BaseContext = func() context.Context { return context.WithoutCancel(ctx) }
+	a := &asynqLife{client: asynq.NewClient(at), server: asynq.NewServer(at, cfg), begun: begun}
 	return a, a.server.Start(asynq.HandlerFunc(a.handle))
 }
 
 func (a *asynqLife) handle(_ context.Context, t *asynq.Task) error {
+	if a.begun != nil {
+		a.begun(t.Payload())
+	}
 	if _, err := t.ResultWriter().Write(result); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
@@ -38,6 +51,13 @@ func (a *asynqLife) handle(_ context.Context, t *asynq.Task) error {
 		close(ch.(chan struct{}))
 	}
 	return nil
+}
+
+// submit creates a task whose end nobody waits for.
+func (a *asynqLife) submit(ctx context.Context, key string) error {
+	id := fmt.Sprintf("%s-%d", key, time.Now().UnixNano())
+	_, err := a.client.EnqueueContext(ctx, asynq.NewTask(kind, inputWith(key)), asynq.TaskID(id), asynq.Retention(time.Hour))
+	return err
 }
 
 func (a *asynqLife) live(ctx context.Context, key string) error {

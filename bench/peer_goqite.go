@@ -4,13 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
+	"time"
 
 	"maragu.dev/goqite"
+	"maragu.dev/goqite/jobs"
 	_ "modernc.org/sqlite" // the driver
 )
 
@@ -21,7 +18,9 @@ type goqiteLife struct {
 	q  *goqite.Queue
 }
 
-func openGoqite(ctx context.Context, s *services, _ int) (entrant, error) {
+func openGoqite(ctx context.Context, s *services, _ int) (entrant, error) { return newGoqite(ctx, s) }
+
+func newGoqite(ctx context.Context, s *services) (*goqiteLife, error) {
 	path, err := s.newFile()
 	if err != nil {
 		return nil, err
@@ -42,16 +41,6 @@ func openGoqite(ctx context.Context, s *services, _ int) (entrant, error) {
 	return &goqiteLife{db, goqite.New(goqite.NewOpts{DB: db, Name: "jobs"})}, nil
 }
 
-// moduleFile reads a file that a module expects its users to bring.
-func moduleFile(ctx context.Context, module, name string) (string, error) {
-	dir, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
-	if err != nil {
-		return "", fmt.Errorf("find module %s: %w", module, err)
-	}
-	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), name))
-	return string(text), err
-}
-
 func (g *goqiteLife) live(ctx context.Context, _ string) error {
 	if err := g.q.Send(ctx, goqite.Message{Body: input}); err != nil {
 		return err
@@ -64,3 +53,43 @@ func (g *goqiteLife) live(ctx context.Context, _ string) error {
 }
 
 func (g *goqiteLife) close() error { return g.db.Close() }
+
+// goqiteRunner is goqite with its own runner, which polls.
+type goqiteRunner struct {
+	*goqiteLife
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+// startGoqite has the runner poll at an interval; zero is its default.
+func startGoqite(interval time.Duration) openStart {
+	return func(ctx context.Context, s *services, begun func([]byte)) (submitter, error) {
+		life, err := newGoqite(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		g := &goqiteRunner{goqiteLife: life, done: make(chan struct{})}
+		runner := jobs.NewRunner(jobs.NewRunnerOpts{Queue: life.q, Limit: 100, PollInterval: interval})
+		runner.Register(kind, func(_ context.Context, input []byte) error {
+			begun(input)
+			return nil
+		})
+		ctx, g.stop = context.WithCancel(context.WithoutCancel(ctx))
+		go func() {
+			defer close(g.done)
+			runner.Start(ctx)
+		}()
+		return g, nil
+	}
+}
+
+func (g *goqiteRunner) submit(ctx context.Context, key string) error {
+	_, err := jobs.Create(ctx, g.q, kind, goqite.Message{Body: inputWith(key)})
+	return err
+}
+
+func (g *goqiteRunner) close() error {
+	g.stop()
+	<-g.done
+	return g.goqiteLife.close()
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,18 +26,34 @@ func (riverArgs) Kind() string { return "bench" }
 
 type riverWorker struct {
 	river.WorkerDefaults[riverArgs]
+	begun func(input []byte) // may be nil
 }
 
-func (riverWorker) Work(ctx context.Context, _ *river.Job[riverArgs]) error {
+func (w riverWorker) Work(ctx context.Context, job *river.Job[riverArgs]) error {
+	if w.begun != nil {
+		w.begun(job.Args.Input)
+	}
 	return river.RecordOutput(ctx, map[string]bool{"ok": true})
 }
 
-// riverLife is River with the poll interval and fetch cooldown at their least and
-// room for every caller.
+// riverTuning is what is set apart from River's defaults. Zero: nothing.
+type riverTuning struct {
+	workers        int // zero means 100, as in its documentation
+	cooldown, poll time.Duration
+}
+
+func riverDefaults() riverTuning { return riverTuning{} }
+
+// riverTuned has the fetch cooldown at its least: "throughput is limited by this
+// value", its documentation says.
+func riverTuned() riverTuning {
+	return riverTuning{cooldown: river.FetchCooldownMin, poll: 10 * time.Millisecond}
+}
+
+// riverLife is River, and whoever waits for its jobs.
 type riverLife struct {
 	pool   *pgxpool.Pool
 	client *river.Client[pgx.Tx]
-	size   int // of a batch; zero: closed loop
 
 	mu      sync.Mutex
 	waiting map[int64]chan struct{}
@@ -46,21 +63,41 @@ type riverLife struct {
 }
 
 func openRiver(ctx context.Context, s *services, callers int) (entrant, error) {
-	return newRiver(ctx, s, callers, 0)
+	tuning := riverTuned()
+	tuning.workers = max(callers, 100)
+	return startedRiver(ctx, s, tuning, nil)
+}
+
+func startRiver(tuning riverTuning) openStart {
+	return func(ctx context.Context, s *services, begun func([]byte)) (submitter, error) {
+		return startedRiver(ctx, s, tuning, begun)
+	}
 }
 
 // openRiverBatch inserts many jobs in one call and waits for all of them.
 func openRiverBatch(ctx context.Context, s *services, _ int) (entrant, error) {
-	r, err := newRiver(ctx, s, 500, 2000)
-	return riverBatch{r}, err
+	tuning := riverTuned()
+	tuning.workers = 500
+	r, err := startedRiver(ctx, s, tuning, nil)
+	return riverBatch{r, 2000}, err
 }
 
-func newRiver(ctx context.Context, s *services, workers, size int) (*riverLife, error) {
+func startedRiver(ctx context.Context, s *services, tuning riverTuning, begun func([]byte)) (*riverLife, error) {
+	r, err := newRiver(ctx, s, tuning, begun)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.client.Start(context.WithoutCancel(ctx))
+}
+
+// newRiver does not start its workers.
+
+func newRiver(ctx context.Context, s *services, tuning riverTuning, begun func([]byte)) (*riverLife, error) {
 	pool, err := s.newPool(ctx, 32)
 	if err != nil {
 		return nil, err
 	}
-	r := &riverLife{pool: pool, size: size, waiting: map[int64]chan struct{}{}, early: map[int64]bool{}}
+	r := &riverLife{pool: pool, waiting: map[int64]chan struct{}{}, early: map[int64]bool{}}
 	driver := riverpgxv5.New(pool)
 	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -70,11 +107,11 @@ func newRiver(ctx context.Context, s *services, workers, size int) (*riverLife, 
 		return nil, err
 	}
 	registry := river.NewWorkers()
-	river.AddWorker(registry, riverWorker{})
+	river.AddWorker(registry, riverWorker{begun: begun})
 	r.client, err = river.NewClient(driver, &river.Config{
-		Queues:        map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: max(workers, 100)}},
+		Queues:        map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: cmp.Or(tuning.workers, 100)}},
 		Workers:       registry,
-		FetchCooldown: river.FetchCooldownMin, FetchPollInterval: 10 * time.Millisecond,
+		FetchCooldown: tuning.cooldown, FetchPollInterval: tuning.poll,
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -82,7 +119,7 @@ func newRiver(ctx context.Context, s *services, workers, size int) (*riverLife, 
 	}
 	r.events, r.stop = r.client.SubscribeConfig(&river.SubscribeConfig{Kinds: []river.EventKind{river.EventKindJobCompleted}, ChanSize: 100_000})
 	go r.listen()
-	return r, r.client.Start(context.WithoutCancel(ctx))
+	return r, nil
 }
 
 func (r *riverLife) listen() {
@@ -133,26 +170,77 @@ func (r *riverLife) close() error {
 	return err
 }
 
-type riverBatch struct{ *riverLife }
+// submit creates a job whose end nobody waits for.
+func (r *riverLife) submit(ctx context.Context, key string) error {
+	_, err := r.client.Insert(ctx, riverArgs{Key: key, Input: inputWith(key)}, &river.InsertOpts{UniqueOpts: river.UniqueOpts{ByArgs: true}})
+	return err
+}
+
+type riverBatch struct {
+	*riverLife
+	size int
+}
 
 func (r riverBatch) batch() int { return r.size }
 
 func (r riverBatch) liveBatch(ctx context.Context, first string) error {
-	params := make([]river.InsertManyParams, r.size)
-	for i := range params {
+	keys := make([]string, r.size)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("%s-%d", first, i)
+	}
+	ids, err := r.insertAll(ctx, keys)
+	if err != nil {
+		return err
+	}
+	return r.awaitAll(ctx, ids)
+}
+
+func (r *riverLife) insertAll(ctx context.Context, keys []string) (ids []int64, err error) {
+	params := make([]river.InsertManyParams, len(keys))
+	for i, key := range keys {
 		params[i] = river.InsertManyParams{
-			Args:       riverArgs{Key: fmt.Sprintf("%s-%d", first, i), Input: input},
+			Args:       riverArgs{Key: key, Input: input},
 			InsertOpts: &river.InsertOpts{UniqueOpts: river.UniqueOpts{ByArgs: true}},
 		}
 	}
 	inserted, err := r.client.InsertMany(ctx, params)
-	if err != nil {
-		return err
-	}
 	for _, one := range inserted {
-		if err := r.await(ctx, one.Job.ID); err != nil {
+		ids = append(ids, one.Job.ID)
+	}
+	return ids, err
+}
+
+func (r *riverLife) awaitAll(ctx context.Context, ids []int64) error {
+	for _, id := range ids {
+		if err := r.await(ctx, id); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// riverBacklog is River whose workers begin when the jobs are there.
+type riverBacklog struct {
+	*riverLife
+	ids []int64
+}
+
+func backlogRiver(ctx context.Context, s *services) (backlog, error) {
+	tuning := riverTuned()
+	tuning.workers = 2000
+	r, err := newRiver(ctx, s, tuning, nil)
+	return &riverBacklog{riverLife: r}, err
+}
+
+func (r *riverBacklog) add(ctx context.Context, keys []string) error {
+	ids, err := r.insertAll(ctx, keys)
+	r.ids = append(r.ids, ids...)
+	return err
+}
+
+func (r *riverBacklog) drain(ctx context.Context, _ int) error {
+	if err := r.client.Start(context.WithoutCancel(ctx)); err != nil {
+		return err
+	}
+	return r.awaitAll(ctx, r.ids)
 }

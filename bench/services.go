@@ -22,15 +22,18 @@ import (
 // same durability for all, fsync included.
 type services struct {
 	dir      string
-	cluster  *pgtest.Cluster
+	cluster  *pgtest.Cluster // nil where PostgreSQL is not installed
 	admin    *pgx.Conn
+	postgres int       // the process of its postmaster
 	redis    *exec.Cmd // nil where Redis is not installed
 	redisAt  string
 	database int // of those made
 }
 
 // clusterSettings are the same for every contestant.
-var clusterSettings = []string{"shared_buffers=512MB", "max_wal_size=8GB", "checkpoint_timeout=1h", "wal_compression=off", "max_connections=400"}
+func clusterSettings() []string {
+	return []string{"shared_buffers=512MB", "max_wal_size=8GB", "checkpoint_timeout=1h", "wal_compression=off", "max_connections=400"}
+}
 
 func startServices(ctx context.Context) (_ *services, err error) {
 	s := &services{}
@@ -42,16 +45,28 @@ func startServices(ctx context.Context) (_ *services, err error) {
 	if s.dir, err = os.MkdirTemp("", "onejob-bench-"); err != nil {
 		return nil, err
 	}
-	if s.cluster, err = pgtest.New(ctx); err != nil {
-		return nil, err
-	}
-	if err = s.cluster.Start(ctx, clusterSettings...); err != nil {
-		return nil, err
-	}
-	if s.admin, err = pgx.Connect(ctx, s.cluster.URL()); err != nil {
+	if err = s.startPostgres(ctx); err != nil {
 		return nil, err
 	}
 	return s, s.startRedis(ctx)
+}
+
+func (s *services) startPostgres(ctx context.Context) (err error) {
+	s.cluster, err = pgtest.New(ctx)
+	if errors.Is(err, pgtest.ErrNoPrograms) {
+		return nil // its contestants are left out, and the table says so
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.cluster.Start(ctx, clusterSettings()...); err != nil {
+		return err
+	}
+	if s.admin, err = pgx.Connect(ctx, s.cluster.URL()); err != nil {
+		return err
+	}
+	s.postgres = parentOf(int(s.admin.PgConn().PID()))
+	return nil
 }
 
 // startRedis starts Redis with an append-only file that is synchronised before
@@ -86,7 +101,21 @@ func (s *services) startRedis(ctx context.Context) error {
 	}
 }
 
-func (s *services) has(g ground) bool { return g != onRedis || s.redis != nil }
+// missing is the program that a contestant cannot do without here; empty for none.
+func (s *services) missing(c contestant) string {
+	switch {
+	case c.on == onPostgres && s.cluster == nil:
+		return "PostgreSQL"
+	case c.on == onRedis && s.redis == nil:
+		return "redis-server"
+	}
+	for _, program := range c.needs {
+		if _, err := exec.LookPath(program); err != nil {
+			return program
+		}
+	}
+	return ""
+}
 
 // newDatabase makes an empty database and returns its URL.
 func (s *services) newDatabase(ctx context.Context) (string, error) {
@@ -131,24 +160,4 @@ func (s *services) stop() error {
 		errs = append(errs, s.cluster.Remove())
 	}
 	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
-}
-
-// spending is what was used so far.
-type spending struct {
-	client, database time.Duration
-	wal              int64
-}
-
-// spent reads what this process and the servers of a ground have used.
-func (s *services) spent(ctx context.Context, g ground) (now spending, err error) {
-	now.client = ownTime()
-	switch g {
-	case onPostgres:
-		now.database = timeOf("postgres")
-		err = s.admin.QueryRow(ctx, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint").Scan(&now.wal)
-	case onRedis:
-		now.database = timeOf("redis-server")
-	case onSQLite: // in this process
-	}
-	return now, err
 }

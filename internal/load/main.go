@@ -39,6 +39,7 @@ type plan struct {
 	latency time.Duration // of the provider
 	queued  int           // limits.max_queued
 	bytes   int           // of each input, about
+	json    bool          // for programs, instead of text
 }
 
 // capacity is how many jobs a second the slots can do.
@@ -54,6 +55,7 @@ func run(ctx context.Context, args []string) error {
 	flags.DurationVar(&p.latency, "latency", 50*time.Millisecond, "of the provider")
 	flags.IntVar(&p.queued, "queued", 2000, "jobs that may wait")
 	flags.IntVar(&p.bytes, "bytes", 1024, "of each input, about")
+	flags.BoolVar(&p.json, "json", false, "say it in JSON")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -76,7 +78,11 @@ func run(ctx context.Context, args []string) error {
 	defer s.close()
 	o := offer(ctx, s, p)
 	lost, err := s.audit(ctx, o)
-	o.print(os.Stdout, s, p, lost)
+	if p.json {
+		err = errors.Join(err, o.encode(os.Stdout, s, p, lost))
+	} else {
+		o.print(os.Stdout, s, p, lost)
+	}
 	if lost > 0 || len(s.provider.Duplicates()) > 0 {
 		err = errors.Join(err, errors.New("something was lost or done twice"))
 	}

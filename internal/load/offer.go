@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -113,24 +114,36 @@ func (o *offered) print(w io.Writer, s *site, p plan, lost int64) {
 	if n := len(o.took); n > 0 {
 		line("acknowledged after", "p50 %s, p99 %s", o.took[n/2].Round(10*time.Microsecond), o.took[n*99/100].Round(10*time.Microsecond))
 	}
-	if steady := o.memory[len(o.memory)/6:]; len(steady) > 0 { // the first sixth warms up
+	if steady := o.steady(); len(steady) > 0 {
 		low, high := slices.Min(steady), slices.Max(steady)
 		middle := (low + high) / 2
-		line("memory", "%.1f to %.1f MiB (±%.1f %%); median of each third %s", low, high, 100*(high-low)/2/middle, thirds(steady))
+		line("memory", "%.1f to %.1f MiB (±%.1f %%); median of each third %.1f", low, high, 100*(high-low)/2/middle, thirds(steady))
 	}
 	line("lost", "%d of %d acknowledged", lost, len(o.accepted))
 	line("executed at provider", "%d, %d of them twice", s.provider.TotalExecutions(), len(s.provider.Duplicates()))
 }
 
-// thirds shows whether something grows: a garbage collector's ups and downs do not
-// move the medians.
-func thirds(values []float64) string {
-	var medians []string
+// steady is the memory after the first sixth, which warms up.
+func (o *offered) steady() []float64 { return o.memory[len(o.memory)/6:] }
+
+// thirds are the medians of three thirds. They show whether something grows: a
+// garbage collector's ups and downs do not move them.
+func thirds(values []float64) (medians []float64) {
 	for i := range 3 {
 		third := slices.Sorted(slices.Values(values[i*len(values)/3 : (i+1)*len(values)/3]))
 		if len(third) > 0 {
-			medians = append(medians, fmt.Sprintf("%.1f", third[len(third)/2]))
+			medians = append(medians, third[len(third)/2])
 		}
 	}
-	return strings.Join(medians, ", ")
+	return medians
+}
+
+// encode says what the benchmark reads.
+func (o *offered) encode(w io.Writer, s *site, p plan, lost int64) error {
+	return json.NewEncoder(w).Encode(map[string]any{
+		"accepted_per_s":    float64(len(o.accepted)) / p.length.Seconds(),
+		"memory_mib_thirds": thirds(o.steady()),
+		"lost":              lost,
+		"twice":             len(s.provider.Duplicates()),
+	})
 }

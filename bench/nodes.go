@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/onejob-dev/onejob/sim"
+)
+
+// idleDatabase is what the database spends on nodes that have nothing to do.
+const idleDatabase figure = "database_percent_of_a_core"
+
+const idleNodes = 10
+
+// nodes is about several nodes on one PostgreSQL.
+func nodes() contest {
+	return contest{
+		name: "nodes", title: "Nodes on one PostgreSQL",
+		about: "Lives of jobs through `onejob serve`: 64 connections, spread over the nodes, whose requests wait for the end of the job; " +
+			"and what the database spends while nodes have nothing to do.",
+		columns: []column{
+			{perSecond, "jobs/s", "%.0f"},
+			{p50, "p50 ms", "%.1f"},
+			{p99, "p99 ms", "%.1f"},
+			{idleDatabase, "database, % of a core", "%.2f"},
+		},
+		entries: func(settings) []contestant {
+			return []contestant{
+				{name: "one node", on: onPostgres, callers: 64, turn: busy(1)},
+				{name: "two nodes", on: onPostgres, callers: 64, turn: busy(2)},
+				{name: "an idle node", on: onPostgres, turn: idle(1)},
+				{name: fmt.Sprintf("%d idle nodes", idleNodes), on: onPostgres, turn: idle(idleNodes)},
+			}
+		},
+	}
+}
+
+// serveAll starts nodes on one store.
+func (at *site) serveAll(ctx context.Context, count int) (nodes []*node, err error) {
+	for range count {
+		n, err := at.serve(ctx)
+		if err != nil {
+			closeAll(nodes)
+			return nil, err
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}
+
+func closeAll(nodes []*node) {
+	for _, n := range nodes {
+		n.close()
+	}
+}
+
+// calling is a kind whose target is at a URL, with so many slots a node.
+func calling(url string, slots int) string {
+	return fmt.Sprintf(`targets: {acme: {provider: http, request: {url: "%s/v1/charges"}, idempotency_header: Idempotency-Key}}
+kinds: {%s: {effect: external, targets: [acme], timeout: 5m}}
+workers: {slots: %d}
+`, url, kind, slots)
+}
+
+func busy(count int) func(context.Context, *services, time.Duration) (sample, error) {
+	return func(ctx context.Context, s *services, d time.Duration) (_ sample, err error) {
+		provider, err := sim.Start("", sim.Options{MaxEntries: 1})
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, provider.Close()) }()
+		at, err := s.newSite(ctx, onPostgres, calling(provider.URL(), 64))
+		if err != nil {
+			return nil, err
+		}
+		serving, err := at.serveAll(ctx, count)
+		if err != nil {
+			return nil, err
+		}
+		defer closeAll(serving)
+		l := load{Key: at.key, Connections: 64, Bytes: 1024, Wait: true, Prefix: "warm", For: d / 5}
+		for _, n := range serving {
+			l.URLs = append(l.URLs, n.url)
+		}
+		if _, err := l.apart(ctx); err != nil {
+			return nil, err
+		}
+		l.Prefix, l.For = "run", d
+		done, err := l.apart(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return sample{perSecond: float64(done.Requests) / done.Elapsed.Seconds(), p50: done.P50, p99: done.P99}, nil
+	}
+}
+
+// leastIdle is how long the database is watched at least: its time is counted in
+// steps of ten milliseconds.
+const leastIdle = 10 * time.Second
+
+func idle(count int) func(context.Context, *services, time.Duration) (sample, error) {
+	return func(ctx context.Context, s *services, d time.Duration) (sample, error) {
+		at, err := s.newSite(ctx, onPostgres, untaken)
+		if err != nil {
+			return nil, err
+		}
+		serving, err := at.serveAll(ctx, count)
+		if err != nil {
+			return nil, err
+		}
+		defer closeAll(serving)
+		if err := pause(ctx, 2*time.Second); err != nil { // until what is done once is done
+			return nil, err
+		}
+		began, before := time.Now(), s.databaseTime(onPostgres)
+		if err := pause(ctx, max(d, leastIdle)); err != nil {
+			return nil, err
+		}
+		spent := s.databaseTime(onPostgres) - before
+		return sample{idleDatabase: 100 * spent.Seconds() / time.Since(began).Seconds()}, nil
+	}
+}
+
+// pause waits, unless the program is to end.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
