@@ -27,7 +27,7 @@ END;
 -- A terminal state is final, and a taken slot is never taken again.
 -- +goose StatementBegin
 CREATE TRIGGER job_states_final BEFORE UPDATE ON job_states
-WHEN OLD.state IN ('succeeded', 'failed', 'cancelled')
+WHEN (OLD.state = 'succeeded' OR OLD.state = 'failed' OR OLD.state = 'cancelled')
      AND (NEW.state, NEW.completed_by, NEW.finished_at) IS NOT (OLD.state, OLD.completed_by, OLD.finished_at)
 BEGIN
     SELECT RAISE(ABORT, 'the job has ended, which is final');
