@@ -74,7 +74,7 @@ CREATE TABLE job_states (
     CONSTRAINT job_states_blocked    CHECK ((state = 'blocked') = (blocked IS NOT NULL AND blocked_reason IS NOT NULL)),
     CONSTRAINT job_states_failed     CHECK ((state = 'failed') = (error_code IS NOT NULL)),
     CONSTRAINT job_states_cancelled  CHECK (state <> 'cancelled' OR cancel_requested_at IS NOT NULL)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE TABLE attempts (
     part                INTEGER NOT NULL,
@@ -133,7 +133,7 @@ CREATE TABLE attempts (
     CONSTRAINT attempts_finished     CHECK ((state = 'starting' OR state = 'running' OR state = 'unknown') = (finished_at IS NULL)),
     CONSTRAINT attempts_outcome      CHECK (state IN ('starting', 'running') OR outcome IS NOT NULL),
     CONSTRAINT attempts_discarded    CHECK ((state = 'discarded') = (discarded IS NOT NULL))
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 -- The guard: at most one attempt of a job and lane is in doubt.
 CREATE UNIQUE INDEX attempts_in_doubt ON attempts (part, job_id, lane)
