@@ -37,7 +37,7 @@ func newWriter(path string, o Options) (*writer, error) {
 
 func (w *writer) connect() (err error) {
 	w.conn, err = connect(w.path, w.busy,
-		`PRAGMA cache_size = -16384`,       // KiB: rows spread over all parts, so one batch touches many pages
+		`PRAGMA cache_size = -4096`,        // KiB: after most commits SQLite walks over all of it, for pages that it renumbered
 		`PRAGMA wal_autocheckpoint = 8192`, // pages: each of those is then copied once for many batches
 	)
 	return err
