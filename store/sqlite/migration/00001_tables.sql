@@ -5,6 +5,12 @@
 -- what became of it, narrow, so that a change rewrites little.
 --
 -- Times are Unix milliseconds, truth is 0 or 1.
+--
+-- On the way of every job, lists of words are spelt out: IN with more than two
+-- makes a table of its own each time it is looked at.
+--
+-- job_states and attempts keep their rows in the order they came, so that one
+-- batch lies together though its keys are spread over all parts.
 
 -- +goose Up
 
@@ -45,7 +51,8 @@ CREATE TABLE job_states (
     part                INTEGER NOT NULL,
     job_id              TEXT    NOT NULL,
     owner               TEXT    NOT NULL, -- as jobs.owner, for the index: owners take turns
-    state               TEXT    NOT NULL CHECK (state = 'queued' OR state = 'running' OR state = 'blocked' OR state = 'succeeded' OR state = 'failed' OR state = 'cancelled'),
+    state               TEXT    NOT NULL CHECK (state = 'queued' OR state = 'running' OR state = 'blocked'
+        OR state = 'succeeded' OR state = 'failed' OR state = 'cancelled'),
     version             INTEGER NOT NULL DEFAULT 1,
     revision            INTEGER NOT NULL DEFAULT 1,
     attempts_made       INTEGER NOT NULL DEFAULT 0,
@@ -68,7 +75,6 @@ CREATE TABLE job_states (
     purged              INTEGER NOT NULL DEFAULT 0 CHECK (purged IN (0, 1)), -- keeps tombstones out of the purge's index
     hooked              INTEGER NOT NULL DEFAULT 0 CHECK (hooked IN (0, 1)), -- jobs.webhooks is not empty
     PRIMARY KEY (part, job_id),
-    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id),
     CONSTRAINT job_states_winner     CHECK ((state = 'succeeded') = (completed_by IS NOT NULL)),
     CONSTRAINT job_states_finished   CHECK ((state = 'succeeded' OR state = 'failed' OR state = 'cancelled') = (finished_at IS NOT NULL)),
     CONSTRAINT job_states_blocked    CHECK ((state = 'blocked') = (blocked IS NOT NULL AND blocked_reason IS NOT NULL)),
@@ -85,7 +91,8 @@ CREATE TABLE attempts (
     lanes               INTEGER NOT NULL,
     target              TEXT    NOT NULL,
     target_digest       TEXT    NOT NULL,
-    state               TEXT    NOT NULL CHECK (state = 'starting' OR state = 'running' OR state = 'unknown' OR state = 'succeeded' OR state = 'discarded' OR state = 'failed' OR state = 'cancelled'),
+    state               TEXT    NOT NULL CHECK (state = 'starting' OR state = 'running' OR state = 'unknown'
+        OR state = 'succeeded' OR state = 'discarded' OR state = 'failed' OR state = 'cancelled'),
     claim_token         TEXT    NOT NULL CHECK (claim_token <> ''),
     worker              TEXT    NOT NULL,
     lease_expires_at    INTEGER NOT NULL,
@@ -100,7 +107,8 @@ CREATE TABLE attempts (
     certificate_id      TEXT,
     waiver_id           TEXT,
     phase               TEXT    NOT NULL CHECK (phase = 'not_sent' OR phase = 'partly_sent' OR phase = 'sent' OR phase = 'answered'),
-    outcome             TEXT    CHECK (outcome = 'not_executed' OR outcome = 'refused' OR outcome = 'executed_failed' OR outcome = 'contract_violation' OR outcome = 'succeeded' OR outcome = 'accepted' OR outcome = 'unknown' OR outcome = 'result_lost' OR outcome = 'cancelled'),
+    outcome             TEXT    CHECK (outcome = 'not_executed' OR outcome = 'refused' OR outcome = 'executed_failed'
+        OR outcome = 'contract_violation' OR outcome = 'succeeded' OR outcome = 'accepted' OR outcome = 'unknown' OR outcome = 'result_lost' OR outcome = 'cancelled'),
     next                TEXT    CHECK (next = 'again' OR next = 'elsewhere' OR next = 'nowhere'),
     own_fault           INTEGER NOT NULL DEFAULT 0 CHECK (own_fault IN (0, 1)),
     evidence            TEXT    NOT NULL DEFAULT '{}', -- JSON
@@ -126,7 +134,6 @@ CREATE TABLE attempts (
     result              BLOB,
     PRIMARY KEY (part, job_id, number),
     CONSTRAINT attempts_id UNIQUE (part, id),
-    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id),
     CONSTRAINT attempts_lane         CHECK (lane < lanes),
     CONSTRAINT attempts_marked       CHECK (state <> 'running' OR (marked_at IS NOT NULL AND send_by IS NOT NULL)),
     CONSTRAINT attempts_never_marked CHECK (state <> 'starting' OR (marked_at IS NULL AND send_by IS NULL)),
