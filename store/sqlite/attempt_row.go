@@ -103,7 +103,7 @@ func (x *tx) insertAttempt(j *onejob.Job, a *onejob.Attempt) (inserted bool, err
 			lease_expires_at, send_by, quarantine_until, job_version, provider_key,
 			request_key_hash, request_fingerprint, certificate_id, waiver_id, phase, started_at, marked_at)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (part, job_id, lane) WHERE state IN ('starting', 'running', 'unknown') DO NOTHING`,
+		ON CONFLICT (part, job_id, lane) WHERE state = 'starting' OR state = 'running' OR state = 'unknown' DO NOTHING`,
 		int(a.Part), a.JobID, a.Number, a.ID, a.Lane, j.Policy.Lanes, a.Target, a.TargetDigest, string(a.State), a.ClaimToken, a.Worker,
 		a.LeaseExpiresAt, a.SendBy, a.QuarantineUntil, a.JobVersion, a.ProviderKey,
 		blobOrNull(a.RequestKeyHash), blobOrNull(a.RequestFingerprint), orNull(a.CertificateID), orNull(a.WaiverID),

@@ -14,6 +14,27 @@ func (s *Store) WriterExec(statement string) error {
 	return s.writer.conn.query(statement, func(*row) error { return nil })
 }
 
+// MaxDeeds bounds what shares one transaction.
+const MaxDeeds = maxDeeds
+
+// Hold keeps everybody from writing until release is called.
+func (s *Store) Hold() (release func()) {
+	<-s.writer.turn
+	return func() { s.writer.turn <- struct{}{} }
+}
+
+// Waiting is how many writes wait for their turn.
+func (s *Store) Waiting() int {
+	s.writer.mu.Lock()
+	defer s.writer.mu.Unlock()
+	return len(s.writer.waiting)
+}
+
+// PanicInTransaction panics where a defect of ours would.
+func (s *Store) PanicInTransaction(ctx context.Context) {
+	_ = s.write(ctx, func(*tx) error { panic("a defect") })
+}
+
 // VerifyAll asks every connection of the store for the pragmas it must have.
 func (s *Store) VerifyAll(ctx context.Context, readers int) error {
 	<-s.writer.turn

@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/onejob-dev/onejob"
@@ -44,6 +45,7 @@ func TestSchemaRefuses(t *testing.T) {
 		{"ASuccessWithoutAWinner", `UPDATE job_states SET state = 'succeeded', finished_at = 1`},
 		{"AWinnerOfAnOpenJob", `UPDATE job_states SET completed_by = 'att_1'`},
 		{"AnUnknownState", `UPDATE job_states SET state = 'lost'`},
+		{"AnAttemptOfNoJob", fmt.Sprintf(strings.Replace(another, "SELECT part, job_id, 9", "SELECT part, 'job_9', 9", 1), 0, 1)},
 		{"AProbeOfNoAttempt", `INSERT INTO probes (part, job_id, attempt_id, number, method, at, detail, evidence)
 			SELECT part, job_id, 'att_9', 1, 'lookup', 0, '', '{}' FROM attempts`},
 		{"AProbeByGuessing", `INSERT INTO probes (part, job_id, attempt_id, number, method, at, detail, evidence)

@@ -10,14 +10,19 @@ import (
 // the job has closed. Nobody else can have written since this transaction began,
 // so the version that it compares with is the row's own.
 func (x *tx) takeSlot(ref onejob.AttemptRef) (won *onejob.Won, err error) {
-	err = x.query(`
+	n, err := x.exec(`
 		UPDATE job_states SET state = 'succeeded', completed_by = ?, finished_at = ?, version = version + 1, revision = revision + 1,
 			blocked = NULL, blocked_reason = NULL, next_target = ''
-		WHERE part = ? AND job_id = ? AND completed_by IS NULL AND state NOT IN ('failed', 'cancelled')
-		RETURNING revision`, func(r *row) error {
-		won = &onejob.Won{Revision: r.Int64(), At: x.now}
+		WHERE part = ? AND job_id = ? AND completed_by IS NULL AND state NOT IN ('failed', 'cancelled')`,
+		ref.ID, x.now, int(ref.Part), ref.JobID)
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	won = &onejob.Won{At: x.now}
+	err = x.query(`SELECT revision FROM job_states WHERE part = ? AND job_id = ?`, func(r *row) error {
+		won.Revision = r.Int64()
 		return nil
-	}, ref.ID, x.now, int(ref.Part), ref.JobID)
+	}, int(ref.Part), ref.JobID)
 	return won, err
 }
 

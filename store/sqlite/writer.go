@@ -3,8 +3,8 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -13,7 +13,7 @@ import (
 )
 
 // writer is the one connection that writes. Whoever holds the token in turn
-// has it.
+// has it, and writes for all who wait.
 type writer struct {
 	path string
 	busy time.Duration
@@ -21,6 +21,9 @@ type writer struct {
 	turn chan struct{}
 	conn *connection // nil once closed, or when it could not be opened again
 	done bool
+
+	mu      sync.Mutex
+	waiting []*deed // in the order they came
 }
 
 func newWriter(path string, o Options) (*writer, error) {
@@ -34,7 +37,7 @@ func newWriter(path string, o Options) (*writer, error) {
 
 func (w *writer) connect() (err error) {
 	w.conn, err = connect(w.path, w.busy,
-		`PRAGMA cache_size = -16384`,       // KiB: rows spread over all parts, so one batch touches many pages
+		`PRAGMA cache_size = -4096`,        // KiB: after most commits SQLite walks over all of it, for pages that it renumbered
 		`PRAGMA wal_autocheckpoint = 8192`, // pages: each of those is then copied once for many batches
 	)
 	return err
@@ -65,64 +68,6 @@ type tx struct {
 	speaker
 	now   time.Time
 	clock *clock // nil in a caller's own transaction
-}
-
-// write does everything in one transaction that holds the write lock from its
-// beginning. An error leaves nothing behind and the connection usable. A
-// transaction that has begun is short, and is not interrupted: its outcome is known.
-func (s *Store) write(ctx context.Context, act func(*tx) error) error {
-	w := s.writer
-	select {
-	case <-w.turn:
-	case <-ctx.Done():
-		return onejob.Unavailable(ctx.Err())
-	}
-	defer func() { w.turn <- struct{}{} }()
-	if err := w.ready(ctx); err != nil {
-		return onejob.Unavailable(err)
-	}
-	return onejob.Unavailable(w.transact(s.clock, act))
-}
-
-var errClosed = errors.New("the store is closed")
-
-// ready makes sure that there is a connection.
-func (w *writer) ready(ctx context.Context) error {
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case w.done:
-		return errClosed
-	case w.conn == nil:
-		return w.connect()
-	}
-	return nil
-}
-
-func (w *writer) transact(clock *clock, act func(*tx) error) (err error) {
-	db := w.conn
-	if _, err := db.exec(`BEGIN IMMEDIATE`); err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			w.rollback()
-		}
-	}()
-	// The time is read under the lock, so that it never runs against the order of commits.
-	x := &tx{speaker: db, now: clock.now(), clock: clock}
-	if err := act(x); err != nil {
-		return err
-	}
-	written, err := clock.keep(db)
-	if err != nil {
-		return err
-	}
-	if _, err := db.exec(`COMMIT`); err != nil {
-		return fmt.Errorf("commit: %w", err)
-	}
-	written()
-	return nil
 }
 
 // rollback leaves the connection outside any transaction, or without itself: the

@@ -5,6 +5,12 @@
 -- what became of it, narrow, so that a change rewrites little.
 --
 -- Times are Unix milliseconds, truth is 0 or 1.
+--
+-- On the way of every job, lists of words are spelt out: IN with more than two
+-- makes a table of its own each time it is looked at.
+--
+-- job_states and attempts keep their rows in the order they came, so that one
+-- batch lies together though its keys are spread over all parts.
 
 -- +goose Up
 
@@ -19,7 +25,7 @@ CREATE TABLE jobs (
     create_token        TEXT    NOT NULL,
     kind                TEXT    NOT NULL,
     target              TEXT    NOT NULL, -- asked for; '' is the kind's first
-    effect              TEXT    NOT NULL CHECK (effect IN ('none', 'idempotent', 'external')),
+    effect              TEXT    NOT NULL CHECK (effect = 'none' OR effect = 'idempotent' OR effect = 'external'),
     lanes               INTEGER NOT NULL CHECK (lanes BETWEEN 1 AND 16),
     policy              TEXT    NOT NULL, -- JSON, as pinned at creation; '' of a shrunk tombstone
     metadata            BLOB,
@@ -45,7 +51,8 @@ CREATE TABLE job_states (
     part                INTEGER NOT NULL,
     job_id              TEXT    NOT NULL,
     owner               TEXT    NOT NULL, -- as jobs.owner, for the index: owners take turns
-    state               TEXT    NOT NULL CHECK (state IN ('queued', 'running', 'blocked', 'succeeded', 'failed', 'cancelled')),
+    state               TEXT    NOT NULL CHECK (state = 'queued' OR state = 'running' OR state = 'blocked'
+        OR state = 'succeeded' OR state = 'failed' OR state = 'cancelled'),
     version             INTEGER NOT NULL DEFAULT 1,
     revision            INTEGER NOT NULL DEFAULT 1,
     attempts_made       INTEGER NOT NULL DEFAULT 0,
@@ -68,13 +75,12 @@ CREATE TABLE job_states (
     purged              INTEGER NOT NULL DEFAULT 0 CHECK (purged IN (0, 1)), -- keeps tombstones out of the purge's index
     hooked              INTEGER NOT NULL DEFAULT 0 CHECK (hooked IN (0, 1)), -- jobs.webhooks is not empty
     PRIMARY KEY (part, job_id),
-    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id),
     CONSTRAINT job_states_winner     CHECK ((state = 'succeeded') = (completed_by IS NOT NULL)),
-    CONSTRAINT job_states_finished   CHECK ((state IN ('succeeded', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
+    CONSTRAINT job_states_finished   CHECK ((state = 'succeeded' OR state = 'failed' OR state = 'cancelled') = (finished_at IS NOT NULL)),
     CONSTRAINT job_states_blocked    CHECK ((state = 'blocked') = (blocked IS NOT NULL AND blocked_reason IS NOT NULL)),
     CONSTRAINT job_states_failed     CHECK ((state = 'failed') = (error_code IS NOT NULL)),
     CONSTRAINT job_states_cancelled  CHECK (state <> 'cancelled' OR cancel_requested_at IS NOT NULL)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE TABLE attempts (
     part                INTEGER NOT NULL,
@@ -85,7 +91,8 @@ CREATE TABLE attempts (
     lanes               INTEGER NOT NULL,
     target              TEXT    NOT NULL,
     target_digest       TEXT    NOT NULL,
-    state               TEXT    NOT NULL CHECK (state IN ('starting', 'running', 'unknown', 'succeeded', 'discarded', 'failed', 'cancelled')),
+    state               TEXT    NOT NULL CHECK (state = 'starting' OR state = 'running' OR state = 'unknown'
+        OR state = 'succeeded' OR state = 'discarded' OR state = 'failed' OR state = 'cancelled'),
     claim_token         TEXT    NOT NULL CHECK (claim_token <> ''),
     worker              TEXT    NOT NULL,
     lease_expires_at    INTEGER NOT NULL,
@@ -99,9 +106,10 @@ CREATE TABLE attempts (
     request_fingerprint BLOB,
     certificate_id      TEXT,
     waiver_id           TEXT,
-    phase               TEXT    NOT NULL CHECK (phase IN ('not_sent', 'partly_sent', 'sent', 'answered')),
-    outcome             TEXT    CHECK (outcome IN ('not_executed', 'refused', 'executed_failed', 'contract_violation', 'succeeded', 'accepted', 'unknown', 'result_lost', 'cancelled')),
-    next                TEXT    CHECK (next IN ('again', 'elsewhere', 'nowhere')),
+    phase               TEXT    NOT NULL CHECK (phase = 'not_sent' OR phase = 'partly_sent' OR phase = 'sent' OR phase = 'answered'),
+    outcome             TEXT    CHECK (outcome = 'not_executed' OR outcome = 'refused' OR outcome = 'executed_failed'
+        OR outcome = 'contract_violation' OR outcome = 'succeeded' OR outcome = 'accepted' OR outcome = 'unknown' OR outcome = 'result_lost' OR outcome = 'cancelled'),
+    next                TEXT    CHECK (next = 'again' OR next = 'elsewhere' OR next = 'nowhere'),
     own_fault           INTEGER NOT NULL DEFAULT 0 CHECK (own_fault IN (0, 1)),
     evidence            TEXT    NOT NULL DEFAULT '{}', -- JSON
     error_code          TEXT,
@@ -126,18 +134,17 @@ CREATE TABLE attempts (
     result              BLOB,
     PRIMARY KEY (part, job_id, number),
     CONSTRAINT attempts_id UNIQUE (part, id),
-    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id),
     CONSTRAINT attempts_lane         CHECK (lane < lanes),
     CONSTRAINT attempts_marked       CHECK (state <> 'running' OR (marked_at IS NOT NULL AND send_by IS NOT NULL)),
     CONSTRAINT attempts_never_marked CHECK (state <> 'starting' OR (marked_at IS NULL AND send_by IS NULL)),
-    CONSTRAINT attempts_finished     CHECK ((state IN ('starting', 'running', 'unknown')) = (finished_at IS NULL)),
+    CONSTRAINT attempts_finished     CHECK ((state = 'starting' OR state = 'running' OR state = 'unknown') = (finished_at IS NULL)),
     CONSTRAINT attempts_outcome      CHECK (state IN ('starting', 'running') OR outcome IS NOT NULL),
     CONSTRAINT attempts_discarded    CHECK ((state = 'discarded') = (discarded IS NOT NULL))
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 -- The guard: at most one attempt of a job and lane is in doubt.
 CREATE UNIQUE INDEX attempts_in_doubt ON attempts (part, job_id, lane)
-    WHERE state IN ('starting', 'running', 'unknown');
+    WHERE state = 'starting' OR state = 'running' OR state = 'unknown';
 
 -- The fallback button clicked twice is one attempt.
 CREATE UNIQUE INDEX attempts_one_per_request ON attempts (part, job_id, request_key_hash)

@@ -27,7 +27,7 @@ END;
 -- A terminal state is final, and a taken slot is never taken again.
 -- +goose StatementBegin
 CREATE TRIGGER job_states_final BEFORE UPDATE ON job_states
-WHEN OLD.state IN ('succeeded', 'failed', 'cancelled')
+WHEN (OLD.state = 'succeeded' OR OLD.state = 'failed' OR OLD.state = 'cancelled')
      AND (NEW.state, NEW.completed_by, NEW.finished_at) IS NOT (OLD.state, OLD.completed_by, OLD.finished_at)
 BEGIN
     SELECT RAISE(ABORT, 'the job has ended, which is final');
@@ -54,8 +54,9 @@ BEGIN
 END;
 -- +goose StatementEnd
 
--- A job's lanes cannot be exceeded by an attempt that says otherwise. A reference
--- to (part, id, lanes) would need one more index on the way of every new job.
+-- A job's lanes cannot be exceeded by an attempt that says otherwise, and there is
+-- no attempt without its job, which is never deleted. A reference to (part, id,
+-- lanes) would need one more index on the way of every new job.
 -- +goose StatementBegin
 CREATE TRIGGER attempts_lanes BEFORE INSERT ON attempts
 WHEN NEW.lanes IS NOT (SELECT j.lanes FROM jobs j WHERE j.part = NEW.part AND j.id = NEW.job_id)
