@@ -355,46 +355,56 @@ END $$;
 CREATE TRIGGER jobs_kept BEFORE DELETE ON jobs FOR EACH ROW EXECUTE FUNCTION onejob_jobs_kept();
 
 -- A terminal state is final, and a taken slot is never taken again.
+-- The conditions of what changes often stand at the triggers: a function is called
+-- only to refuse.
 CREATE FUNCTION onejob_states_final() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF OLD.state IN ('succeeded', 'failed', 'cancelled')
-       AND ROW(NEW.state, NEW.completed_by, NEW.finished_at) IS DISTINCT FROM ROW(OLD.state, OLD.completed_by, OLD.finished_at)
-    THEN
-        RAISE EXCEPTION 'job % is %, which is final', OLD.job_id, OLD.state USING ERRCODE = 'integrity_constraint_violation';
-    END IF;
-    IF NEW.owner <> OLD.owner THEN
-        RAISE EXCEPTION 'job % is immutable', OLD.job_id USING ERRCODE = 'integrity_constraint_violation';
-    END IF;
-    RETURN NEW;
+    RAISE EXCEPTION 'job % is %, which is final', OLD.job_id, OLD.state USING ERRCODE = 'integrity_constraint_violation';
 END $$;
-CREATE TRIGGER job_states_final BEFORE UPDATE ON job_states FOR EACH ROW EXECUTE FUNCTION onejob_states_final();
+CREATE TRIGGER job_states_final BEFORE UPDATE ON job_states FOR EACH ROW
+    WHEN (OLD.state IN ('succeeded', 'failed', 'cancelled')
+          AND ROW(NEW.state, NEW.completed_by, NEW.finished_at) IS DISTINCT FROM ROW(OLD.state, OLD.completed_by, OLD.finished_at))
+    EXECUTE FUNCTION onejob_states_final();
+
+CREATE FUNCTION onejob_states_fixed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'job % is immutable', OLD.job_id USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+CREATE TRIGGER job_states_fixed BEFORE UPDATE ON job_states FOR EACH ROW
+    WHEN (NEW.owner <> OLD.owner) EXECUTE FUNCTION onejob_states_fixed();
 
 -- A claim's token, its job and its target are set once, and a state is left only
 -- by the exits of the transition table. A success that found the slot taken is
 -- discarded by the transaction that found it so.
 CREATE FUNCTION onejob_attempts_fixed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF ROW(NEW.part, NEW.job_id, NEW.number, NEW.id, NEW.lane, NEW.lanes, NEW.target, NEW.claim_token, NEW.provider_key)
-       IS DISTINCT FROM
-       ROW(OLD.part, OLD.job_id, OLD.number, OLD.id, OLD.lane, OLD.lanes, OLD.target, OLD.claim_token, OLD.provider_key)
+    RAISE EXCEPTION 'attempt % cannot change what it is', OLD.id USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+CREATE TRIGGER attempts_fixed BEFORE UPDATE ON attempts FOR EACH ROW
+    WHEN (ROW(NEW.part, NEW.job_id, NEW.number, NEW.id, NEW.lane, NEW.lanes, NEW.target, NEW.claim_token, NEW.provider_key)
+          IS DISTINCT FROM
+          ROW(OLD.part, OLD.job_id, OLD.number, OLD.id, OLD.lane, OLD.lanes, OLD.target, OLD.claim_token, OLD.provider_key))
+    EXECUTE FUNCTION onejob_attempts_fixed();
+
+CREATE FUNCTION onejob_attempts_exits() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF OLD.state = 'succeeded' AND NEW.state = 'discarded' AND NOT EXISTS (
+        SELECT FROM job_states s WHERE s.part = OLD.part AND s.job_id = OLD.job_id AND s.completed_by = OLD.id)
     THEN
-        RAISE EXCEPTION 'attempt % cannot change what it is', OLD.id USING ERRCODE = 'integrity_constraint_violation';
+        RETURN NEW;
     END IF;
-    IF NEW.state <> OLD.state AND NOT (CASE OLD.state
+    RAISE EXCEPTION 'attempt % cannot go from % to %', OLD.id, OLD.state, NEW.state USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+CREATE TRIGGER attempts_exits BEFORE UPDATE ON attempts FOR EACH ROW
+    WHEN (NEW.state <> OLD.state AND NOT (CASE OLD.state
         WHEN 'starting'  THEN NEW.state IN ('running', 'failed', 'cancelled', 'unknown')
         WHEN 'running'   THEN NEW.state <> 'starting'
         WHEN 'unknown'   THEN NEW.state NOT IN ('starting', 'running')
         WHEN 'failed'    THEN NEW.state IN ('succeeded', 'discarded') AND OLD.ruling IS NOT NULL
         WHEN 'cancelled' THEN NEW.state IN ('succeeded', 'discarded') AND OLD.ruling IS NOT NULL
-        WHEN 'succeeded' THEN NEW.state = 'discarded' AND NOT EXISTS (
-            SELECT FROM job_states s WHERE s.part = OLD.part AND s.job_id = OLD.job_id AND s.completed_by = OLD.id)
-        ELSE false
-    END) THEN
-        RAISE EXCEPTION 'attempt % cannot go from % to %', OLD.id, OLD.state, NEW.state USING ERRCODE = 'integrity_constraint_violation';
-    END IF;
-    RETURN NEW;
-END $$;
-CREATE TRIGGER attempts_fixed BEFORE UPDATE ON attempts FOR EACH ROW EXECUTE FUNCTION onejob_attempts_fixed();
+        ELSE false -- of succeeded, the function says
+    END))
+    EXECUTE FUNCTION onejob_attempts_exits();
 
 -- The outbox is written below, by the statement that changes what it tells of: no
 -- path to a change can forget it, and no path to it leaves the change out. The
