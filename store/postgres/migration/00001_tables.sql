@@ -33,11 +33,11 @@ CREATE TABLE jobs (
     created_at          timestamptz NOT NULL,
     deadline            timestamptz,
     purged_at           timestamptz,
-    PRIMARY KEY (part, id),
+    -- An id is one job's by the key of job_states, which is made with it; what attempts
+    -- carry lanes from needs no index of its own.
+    PRIMARY KEY (part, id, lanes),
     -- The double click: one owner's key is one job, for ever.
     CONSTRAINT jobs_one_per_key UNIQUE (part, owner, key_hash),
-    -- What attempts carry lanes from.
-    CONSTRAINT jobs_lanes UNIQUE (part, id, lanes),
     -- Nobody can open a racing lane on a charge.
     CONSTRAINT jobs_race_without_effect CHECK (lanes = 1 OR effect = 'none'),
     CONSTRAINT jobs_input_until_purged CHECK ((input IS NULL) = (purged_at IS NOT NULL)),
@@ -73,8 +73,7 @@ CREATE TABLE job_states (
     replays             integer     NOT NULL DEFAULT 0,
     purged              boolean     NOT NULL DEFAULT false, -- as jobs.purged_at, for the index
     hooked              boolean     NOT NULL DEFAULT false, -- jobs.webhooks is not empty
-    PRIMARY KEY (part, job_id),
-    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id),
+    PRIMARY KEY (part, job_id), -- made by the statement that makes the job, which is kept: no reference
     CONSTRAINT job_states_winner     CHECK ((state = 'succeeded') = (completed_by IS NOT NULL)),
     CONSTRAINT job_states_finished   CHECK ((state IN ('succeeded', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
     CONSTRAINT job_states_blocked    CHECK ((state = 'blocked') = (blocked IS NOT NULL AND blocked_reason IS NOT NULL)),
@@ -172,8 +171,10 @@ CREATE INDEX job_states_held ON job_states (held_at) WHERE state = 'blocked';
 -- Those that something other than news of an attempt, or a person, can free.
 CREATE INDEX job_states_to_free ON job_states (run_after, part, job_id)
     WHERE state = 'blocked' AND blocked_reason NOT IN ('attempt_unknown', 'parked', 'needs_operator');
-CREATE INDEX jobs_by_owner ON jobs (owner, created_at DESC, id DESC);
-CREATE INDEX jobs_by_time ON jobs (created_at DESC, id DESC);
+-- Ascending, so that what is new comes last, and without the id: what was created at
+-- one time is sorted as it is read.
+CREATE INDEX jobs_by_owner ON jobs (owner, created_at);
+CREATE INDEX jobs_by_time ON jobs (created_at);
 -- What purging looks for: payloads to empty, and tombstones to shrink.
 CREATE INDEX job_states_old ON job_states (finished_at) WHERE finished_at IS NOT NULL AND NOT purged;
 CREATE INDEX jobs_tombstones ON jobs (created_at) WHERE purged_at IS NOT NULL AND policy <> '';
@@ -192,7 +193,7 @@ CREATE TABLE events (
     closed_by  text,
     note       text        CHECK (note <> ''), -- what came of it
     PRIMARY KEY (part, job_id, id),
-    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id),
+    FOREIGN KEY (part, job_id) REFERENCES job_states (part, job_id),
     CONSTRAINT events_closed CHECK ((closed_at IS NULL) = (closed_by IS NULL) AND (closed_at IS NULL) = (note IS NULL)),
     CONSTRAINT events_only_incidents_close CHECK (closed_at IS NULL OR kind IN ('duplicate_effect', 'effect_after_close'))
 );
@@ -238,7 +239,7 @@ CREATE TABLE deliveries (
     finished_at timestamptz,
     body        bytea,                        -- what the first try sent
     PRIMARY KEY (part, id),
-    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id),
+    FOREIGN KEY (part, job_id) REFERENCES job_states (part, job_id),
     CONSTRAINT deliveries_pending  CHECK ((state = 'pending') = (due_at IS NOT NULL)),
     CONSTRAINT deliveries_finished CHECK ((state = 'pending') = (finished_at IS NULL))
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
