@@ -139,7 +139,7 @@ func (c *creating) insertColumns(rows []int) []any {
 		text(func(in *intent) string { return in.Target }),
 		text(func(in *intent) string { return string(in.Policy.Effect) }),
 		column(ins, func(in *intent) int16 { return int16(max(in.Policy.Lanes, 1)) }),
-		text(func(in *intent) string { return toJSON(in.Policy) }),
+		text(func(in *intent) string { return in.pinned.text }),
 		column(ins, func(in *intent) []byte { return in.Metadata }),
 		column(ins, func(in *intent) int16 { return int16(in.Priority) }),
 		text(func(in *intent) string { return in.Supersedes }),

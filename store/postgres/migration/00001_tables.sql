@@ -24,7 +24,7 @@ CREATE TABLE jobs (
     target              text        NOT NULL, -- asked for; '' is the kind's first
     effect              text        NOT NULL CHECK (effect IN ('none', 'idempotent', 'external')),
     lanes               smallint    NOT NULL CHECK (lanes BETWEEN 1 AND 16),
-    policy              text        NOT NULL, -- JSON, as pinned at creation; '' once shrunk
+    policy              text        NOT NULL, -- JSON, as pinned at creation, what most have left out; '' once shrunk
     metadata            bytea,
     priority            smallint    NOT NULL,
     supersedes          text        NOT NULL,
