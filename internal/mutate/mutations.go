@@ -12,7 +12,7 @@ var mutations = []mutation{
 		name: "slot taken twice, PostgreSQL",
 		edits: []edit{
 			{"store/postgres/slot.go", "AND s.completed_by IS NULL ", ""},
-			{"store/postgres/success.go", "AND s.completed_by IS NULL AND s.state NOT IN ('failed', 'cancelled')\n), swapped", "AND s.state NOT IN ('failed', 'cancelled')\n), swapped"},
+			{"store/postgres/success.go", "WHERE s.completed_by IS NULL AND s.state NOT IN ('failed', 'cancelled')\n     ORDER BY", "WHERE s.state NOT IN ('failed', 'cancelled')\n     ORDER BY"},
 			{"store/postgres/success.go", "AND s.completed_by IS NULL AND s.state NOT IN ('failed', 'cancelled')\nRETURNING", "AND s.state NOT IN ('failed', 'cancelled')\nRETURNING"},
 		},
 		tests: []string{"-run", "TestStore/(LateSuccess|Race|AttemptFinish)", "./store/postgres"},

@@ -102,11 +102,13 @@ func joinedError(err error) error {
 type creating struct {
 	intents []intent
 	results []onejob.JobCreateResult
+	pins    []*pinned
 }
 
 type intent struct {
 	*onejob.JobCreateParams
 	key    string
+	pinned *pinned
 	refuse *onejob.Error // why it may not be inserted; an existing job still answers
 	first  *onejob.Claimed
 	target string // the first
@@ -129,6 +131,7 @@ func newCreating(params []onejob.JobCreateParams, about time.Time) *creating {
 			c.fail(i, &onejob.Error{Code: onejob.CodeInvalidArgument, Message: "the store does not take this row: a text in it is not UTF-8, or holds NUL"})
 			continue
 		}
+		in.pinned = c.pin(&p.Policy)
 		if in.refuse == nil {
 			in.refuse = in.prepare(about)
 		}
@@ -153,7 +156,7 @@ func (in *intent) prepare(about time.Time) *onejob.Error {
 	if in.Priority < math.MinInt16 || in.Priority > math.MaxInt16 {
 		return &onejob.Error{Code: onejob.CodeInvalidArgument, Message: "priority is out of range"}
 	}
-	if _, err := in.Policy.WithDefaults(); err != nil {
+	if err := in.pinned.invalid; err != nil {
 		return &onejob.Error{Code: onejob.CodeOf(err), Message: "the policy is not valid", Err: err}
 	}
 	// Before everything, so that neither a backoff nor a deadline stands in the way.

@@ -37,7 +37,9 @@ WITH wanted AS MATERIALIZED (
     ON CONFLICT (part, owner, key_hash) DO NOTHING
     RETURNING id
 ), due AS MATERIALIZED (
-    SELECT w.*,
+    SELECT w.ord, w.part, w.id, w.owner, w.lanes, w.priority, w.run_after, w.ends, w.webhooks <> '' AS hooked,
+           w.first_target, w.first_id, w.first_token, w.first_worker, w.first_digest, w.first_provider_key,
+           w.lease, w.send_within, w.quarantine,
            w.first_id IS NOT NULL
            AND coalesce(w.run_after <= onejob_now(), true)
            AND coalesce(w.ends > onejob_now(), true) AS starts
@@ -46,7 +48,7 @@ WITH wanted AS MATERIALIZED (
 ), standing AS (
     INSERT INTO job_states (part, job_id, owner, state, attempts_made, priority, run_after, due, deadline, next_target, hooked)
     SELECT part, id, owner, CASE WHEN starts THEN 'running' ELSE 'queued' END, starts::integer, priority,
-           least(coalesce(run_after, onejob_now()), ends), least(coalesce(run_after, onejob_now()), ends) <= onejob_now(), ends, first_target, webhooks <> ''
+           least(coalesce(run_after, onejob_now()), ends), least(coalesce(run_after, onejob_now()), ends) <= onejob_now(), ends, first_target, hooked
       FROM due
 ), started AS (
     INSERT INTO attempts (part, job_id, number, id, lane, lanes, target, target_digest, state, claim_token, worker,
@@ -137,7 +139,7 @@ func (c *creating) insertColumns(rows []int) []any {
 		text(func(in *intent) string { return in.Target }),
 		text(func(in *intent) string { return string(in.Policy.Effect) }),
 		column(ins, func(in *intent) int16 { return int16(max(in.Policy.Lanes, 1)) }),
-		text(func(in *intent) string { return toJSON(in.Policy) }),
+		text(func(in *intent) string { return in.pinned.text }),
 		column(ins, func(in *intent) []byte { return in.Metadata }),
 		column(ins, func(in *intent) int16 { return int16(in.Priority) }),
 		text(func(in *intent) string { return in.Supersedes }),

@@ -50,7 +50,7 @@ func scanJob(row pgx.Row) (*onejob.Job, error) {
 	j.FinishedAt, j.UnblockedAt, j.HeldAt = timeOf(finished), timeOf(unblocked), timeOf(held)
 	j.CompletedBy, j.SupersededBy = completedBy.String, replaced.String
 	j.Error = failureOf(code, text)
-	if err := json.Unmarshal([]byte(policy), &j.Policy); err != nil {
+	if j.Policy, err = onejob.DecodePolicy(policy); err != nil {
 		return &j, unreadable(j.ID, "", fmt.Errorf("policy: %w", err))
 	}
 	if j.Webhooks, err = onejob.DecodeSubscriptions(webhooks); err != nil {

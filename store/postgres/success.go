@@ -11,18 +11,18 @@ import (
 
 // Both compare-and-swaps of a plain success, or neither: of an attempt that is held
 // under the token, whose job has its slot free. The rows of job_states are locked
-// by the statement before, so what fits stays so. A missing row changed nothing,
-// and is finished the long way.
+// first, in their order, and are read as they are then, so that a slot that is free
+// stays so. A missing row changed nothing, and is finished the long way.
 const sqlAttemptSucceed = `
-WITH fit AS MATERIALIZED (
+WITH free AS MATERIALIZED (
     SELECT u.*
       FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bytea[], $8::text[],
                   $9::text[], $10::bigint[], $11::text[], $12::text[])
            AS u (part, job_id, id, claim_token, phase, evidence, result, result_type, provider_id, cost_micros, currency, usage)
-      JOIN attempts a ON a.part = u.part AND a.job_id = u.job_id AND a.id = u.id
       JOIN job_states s ON s.part = u.part AND s.job_id = u.job_id
-     WHERE a.claim_token = u.claim_token AND a.state = ANY ($13::text[])
-       AND s.completed_by IS NULL AND s.state NOT IN ('failed', 'cancelled')
+     WHERE s.completed_by IS NULL AND s.state NOT IN ('failed', 'cancelled')
+     ORDER BY u.part, u.job_id
+       FOR UPDATE OF s
 ), swapped AS (
     UPDATE attempts a
        SET state = 'succeeded', outcome = 'succeeded', finished_at = onejob_now(),
@@ -33,7 +33,7 @@ WITH fit AS MATERIALIZED (
            cost_micros = CASE WHEN f.currency IS NULL THEN a.cost_micros ELSE f.cost_micros END,
            currency = coalesce(f.currency, a.currency),
            usage = coalesce(f.usage, a.usage)
-      FROM fit f
+      FROM free f
      WHERE a.part = f.part AND a.job_id = f.job_id AND a.id = f.id
        AND a.claim_token = f.claim_token AND a.state = ANY ($13::text[])
     RETURNING a.part, a.job_id, a.id
@@ -99,7 +99,6 @@ func swapBoth(ctx context.Context, t *txn, params []*onejob.AttemptFinishParams)
 	sources, _ := onejob.SourcesOf(onejob.EventAnswered)
 	won = make(map[string]*onejob.Won, len(params))
 	b := t.batch()
-	b.Queue(sqlJobLock, refs.parts, refs.jobs)
 	b.Queue(sqlAttemptSucceed, refs.parts, refs.jobs, refs.ids,
 		column(params, func(p *onejob.AttemptFinishParams) string { return clean(p.ClaimToken) }),
 		text(func(p *onejob.AttemptFinishParams) pgtype.Text { return optional(p.Phase) }),

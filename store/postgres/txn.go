@@ -31,6 +31,7 @@ SET enable_seqscan = off;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET plan_cache_mode = force_generic_plan;
+SET default_transaction_isolation = 'read committed';
 SET jit = off` // what no index serves has an enormous cost now, and would be compiled
 
 const sqlPatience = `SET LOCAL lock_timeout = '5s'`
@@ -59,16 +60,7 @@ type txn struct {
 func (t *txn) joined() bool { return t.begin == "" }
 
 // batch returns the next batch of the transaction.
-func (t *txn) batch() *pgx.Batch {
-	b := &pgx.Batch{}
-	if !t.joined() && !t.begun {
-		b.Queue(t.begin)
-		if t.patient {
-			b.Queue(sqlPatience)
-		}
-	}
-	return b
-}
+func (t *txn) batch() *pgx.Batch { return &pgx.Batch{} }
 
 // send runs b's statements and their callbacks, which must not act: what follows
 // them in b is sent already.
@@ -76,18 +68,37 @@ func (t *txn) send(ctx context.Context, b *pgx.Batch) error {
 	if b.Len() == 0 {
 		return nil
 	}
+	if !t.joined() && !t.begun {
+		t.beginWith(b)
+	}
 	t.begun = true
 	return t.db.SendBatch(ctx, b).Close()
 }
 
+// beginWith puts the beginning of the transaction ahead of b's statements.
+func (t *txn) beginWith(b *pgx.Batch) {
+	first := &pgx.Batch{}
+	first.Queue(t.begin)
+	if t.patient {
+		first.Queue(sqlPatience)
+	}
+	b.QueuedQueries = append(first.QueuedQueries, b.QueuedQueries...)
+}
+
 // commit runs b's statements and commits. After an error it is not known whether
 // the transaction did.
+//
+// One statement that is all there is to a transaction is sent alone: it commits by
+// itself before its last answer, under the session's isolation.
 func (t *txn) commit(ctx context.Context, b *pgx.Batch) error {
 	if t.joined() {
 		return t.send(ctx, b)
 	}
-	if !t.begun && b.Len() == 0 {
-		return nil
+	if !t.begun && !t.patient && b.Len() <= 1 {
+		if b.Len() == 0 {
+			return nil
+		}
+		return t.db.SendBatch(ctx, b).Close()
 	}
 	b.Queue("COMMIT").Exec(func(tag pgconn.CommandTag) error {
 		if tag.String() != "COMMIT" {

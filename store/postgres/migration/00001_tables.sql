@@ -24,7 +24,7 @@ CREATE TABLE jobs (
     target              text        NOT NULL, -- asked for; '' is the kind's first
     effect              text        NOT NULL CHECK (effect IN ('none', 'idempotent', 'external')),
     lanes               smallint    NOT NULL CHECK (lanes BETWEEN 1 AND 16),
-    policy              text        NOT NULL, -- JSON, as pinned at creation; '' once shrunk
+    policy              text        NOT NULL, -- JSON, as pinned at creation, what most have left out; '' once shrunk
     metadata            bytea,
     priority            smallint    NOT NULL,
     supersedes          text        NOT NULL,
@@ -33,11 +33,11 @@ CREATE TABLE jobs (
     created_at          timestamptz NOT NULL,
     deadline            timestamptz,
     purged_at           timestamptz,
-    PRIMARY KEY (part, id),
+    -- An id is one job's by the key of job_states, which is made with it; what attempts
+    -- carry lanes from needs no index of its own.
+    PRIMARY KEY (part, id, lanes),
     -- The double click: one owner's key is one job, for ever.
     CONSTRAINT jobs_one_per_key UNIQUE (part, owner, key_hash),
-    -- What attempts carry lanes from.
-    CONSTRAINT jobs_lanes UNIQUE (part, id, lanes),
     -- Nobody can open a racing lane on a charge.
     CONSTRAINT jobs_race_without_effect CHECK (lanes = 1 OR effect = 'none'),
     CONSTRAINT jobs_input_until_purged CHECK ((input IS NULL) = (purged_at IS NOT NULL)),
@@ -73,8 +73,7 @@ CREATE TABLE job_states (
     replays             integer     NOT NULL DEFAULT 0,
     purged              boolean     NOT NULL DEFAULT false, -- as jobs.purged_at, for the index
     hooked              boolean     NOT NULL DEFAULT false, -- jobs.webhooks is not empty
-    PRIMARY KEY (part, job_id),
-    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id),
+    PRIMARY KEY (part, job_id), -- made by the statement that makes the job, which is kept: no reference
     CONSTRAINT job_states_winner     CHECK ((state = 'succeeded') = (completed_by IS NOT NULL)),
     CONSTRAINT job_states_finished   CHECK ((state IN ('succeeded', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
     CONSTRAINT job_states_blocked    CHECK ((state = 'blocked') = (blocked IS NOT NULL AND blocked_reason IS NOT NULL)),
@@ -172,8 +171,10 @@ CREATE INDEX job_states_held ON job_states (held_at) WHERE state = 'blocked';
 -- Those that something other than news of an attempt, or a person, can free.
 CREATE INDEX job_states_to_free ON job_states (run_after, part, job_id)
     WHERE state = 'blocked' AND blocked_reason NOT IN ('attempt_unknown', 'parked', 'needs_operator');
-CREATE INDEX jobs_by_owner ON jobs (owner, created_at DESC, id DESC);
-CREATE INDEX jobs_by_time ON jobs (created_at DESC, id DESC);
+-- Ascending, so that what is new comes last, and without the id: what was created at
+-- one time is sorted as it is read.
+CREATE INDEX jobs_by_owner ON jobs (owner, created_at);
+CREATE INDEX jobs_by_time ON jobs (created_at);
 -- What purging looks for: payloads to empty, and tombstones to shrink.
 CREATE INDEX job_states_old ON job_states (finished_at) WHERE finished_at IS NOT NULL AND NOT purged;
 CREATE INDEX jobs_tombstones ON jobs (created_at) WHERE purged_at IS NOT NULL AND policy <> '';
@@ -192,7 +193,7 @@ CREATE TABLE events (
     closed_by  text,
     note       text        CHECK (note <> ''), -- what came of it
     PRIMARY KEY (part, job_id, id),
-    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id),
+    FOREIGN KEY (part, job_id) REFERENCES job_states (part, job_id),
     CONSTRAINT events_closed CHECK ((closed_at IS NULL) = (closed_by IS NULL) AND (closed_at IS NULL) = (note IS NULL)),
     CONSTRAINT events_only_incidents_close CHECK (closed_at IS NULL OR kind IN ('duplicate_effect', 'effect_after_close'))
 );
@@ -239,7 +240,7 @@ CREATE TABLE deliveries (
     finished_at timestamptz,
     body        bytea,                        -- what the first try sent
     PRIMARY KEY (part, id),
-    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id),
+    FOREIGN KEY (part, job_id) REFERENCES job_states (part, job_id),
     CONSTRAINT deliveries_pending  CHECK ((state = 'pending') = (due_at IS NOT NULL)),
     CONSTRAINT deliveries_finished CHECK ((state = 'pending') = (finished_at IS NULL))
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
@@ -356,46 +357,56 @@ END $$;
 CREATE TRIGGER jobs_kept BEFORE DELETE ON jobs FOR EACH ROW EXECUTE FUNCTION onejob_jobs_kept();
 
 -- A terminal state is final, and a taken slot is never taken again.
+-- The conditions of what changes often stand at the triggers: a function is called
+-- only to refuse.
 CREATE FUNCTION onejob_states_final() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF OLD.state IN ('succeeded', 'failed', 'cancelled')
-       AND ROW(NEW.state, NEW.completed_by, NEW.finished_at) IS DISTINCT FROM ROW(OLD.state, OLD.completed_by, OLD.finished_at)
-    THEN
-        RAISE EXCEPTION 'job % is %, which is final', OLD.job_id, OLD.state USING ERRCODE = 'integrity_constraint_violation';
-    END IF;
-    IF NEW.owner <> OLD.owner THEN
-        RAISE EXCEPTION 'job % is immutable', OLD.job_id USING ERRCODE = 'integrity_constraint_violation';
-    END IF;
-    RETURN NEW;
+    RAISE EXCEPTION 'job % is %, which is final', OLD.job_id, OLD.state USING ERRCODE = 'integrity_constraint_violation';
 END $$;
-CREATE TRIGGER job_states_final BEFORE UPDATE ON job_states FOR EACH ROW EXECUTE FUNCTION onejob_states_final();
+CREATE TRIGGER job_states_final BEFORE UPDATE ON job_states FOR EACH ROW
+    WHEN (OLD.state IN ('succeeded', 'failed', 'cancelled')
+          AND ROW(NEW.state, NEW.completed_by, NEW.finished_at) IS DISTINCT FROM ROW(OLD.state, OLD.completed_by, OLD.finished_at))
+    EXECUTE FUNCTION onejob_states_final();
+
+CREATE FUNCTION onejob_states_fixed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'job % is immutable', OLD.job_id USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+CREATE TRIGGER job_states_fixed BEFORE UPDATE ON job_states FOR EACH ROW
+    WHEN (NEW.owner <> OLD.owner) EXECUTE FUNCTION onejob_states_fixed();
 
 -- A claim's token, its job and its target are set once, and a state is left only
 -- by the exits of the transition table. A success that found the slot taken is
 -- discarded by the transaction that found it so.
 CREATE FUNCTION onejob_attempts_fixed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF ROW(NEW.part, NEW.job_id, NEW.number, NEW.id, NEW.lane, NEW.lanes, NEW.target, NEW.claim_token, NEW.provider_key)
-       IS DISTINCT FROM
-       ROW(OLD.part, OLD.job_id, OLD.number, OLD.id, OLD.lane, OLD.lanes, OLD.target, OLD.claim_token, OLD.provider_key)
+    RAISE EXCEPTION 'attempt % cannot change what it is', OLD.id USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+CREATE TRIGGER attempts_fixed BEFORE UPDATE ON attempts FOR EACH ROW
+    WHEN (ROW(NEW.part, NEW.job_id, NEW.number, NEW.id, NEW.lane, NEW.lanes, NEW.target, NEW.claim_token, NEW.provider_key)
+          IS DISTINCT FROM
+          ROW(OLD.part, OLD.job_id, OLD.number, OLD.id, OLD.lane, OLD.lanes, OLD.target, OLD.claim_token, OLD.provider_key))
+    EXECUTE FUNCTION onejob_attempts_fixed();
+
+CREATE FUNCTION onejob_attempts_exits() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF OLD.state = 'succeeded' AND NEW.state = 'discarded' AND NOT EXISTS (
+        SELECT FROM job_states s WHERE s.part = OLD.part AND s.job_id = OLD.job_id AND s.completed_by = OLD.id)
     THEN
-        RAISE EXCEPTION 'attempt % cannot change what it is', OLD.id USING ERRCODE = 'integrity_constraint_violation';
+        RETURN NEW;
     END IF;
-    IF NEW.state <> OLD.state AND NOT (CASE OLD.state
+    RAISE EXCEPTION 'attempt % cannot go from % to %', OLD.id, OLD.state, NEW.state USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+CREATE TRIGGER attempts_exits BEFORE UPDATE ON attempts FOR EACH ROW
+    WHEN (NEW.state <> OLD.state AND NOT (CASE OLD.state
         WHEN 'starting'  THEN NEW.state IN ('running', 'failed', 'cancelled', 'unknown')
         WHEN 'running'   THEN NEW.state <> 'starting'
         WHEN 'unknown'   THEN NEW.state NOT IN ('starting', 'running')
         WHEN 'failed'    THEN NEW.state IN ('succeeded', 'discarded') AND OLD.ruling IS NOT NULL
         WHEN 'cancelled' THEN NEW.state IN ('succeeded', 'discarded') AND OLD.ruling IS NOT NULL
-        WHEN 'succeeded' THEN NEW.state = 'discarded' AND NOT EXISTS (
-            SELECT FROM job_states s WHERE s.part = OLD.part AND s.job_id = OLD.job_id AND s.completed_by = OLD.id)
-        ELSE false
-    END) THEN
-        RAISE EXCEPTION 'attempt % cannot go from % to %', OLD.id, OLD.state, NEW.state USING ERRCODE = 'integrity_constraint_violation';
-    END IF;
-    RETURN NEW;
-END $$;
-CREATE TRIGGER attempts_fixed BEFORE UPDATE ON attempts FOR EACH ROW EXECUTE FUNCTION onejob_attempts_fixed();
+        ELSE false -- of succeeded, the function says
+    END))
+    EXECUTE FUNCTION onejob_attempts_exits();
 
 -- The outbox is written below, by the statement that changes what it tells of: no
 -- path to a change can forget it, and no path to it leaves the change out. The
