@@ -2,9 +2,12 @@ package contract
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -29,7 +32,7 @@ func (k *Checker) structure(a Answer) (any, []Violation) {
 	}
 	found = k.outputSchema.outputViolations(value)
 	if k.output.Integers == "literal" {
-		found = append(found, integerViolations(value, k.outputSchema.shape, "")...)
+		found = append(found, integerViolations(value, k.outputSchema.shape)...)
 	}
 	return value, found
 }
@@ -171,7 +174,9 @@ func violationsOf(err error, value any) []Violation {
 			found = append(found, v)
 		}
 	}
-	slices.SortStableFunc(found, func(a, b Violation) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortStableFunc(found, func(a, b Violation) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Keyword, b.Keyword))
+	})
 	return found
 }
 
@@ -265,8 +270,8 @@ func valueAt(value any, tokens []string) any {
 		case map[string]any:
 			value = v[token]
 		case []any:
-			var i int
-			if _, err := fmt.Sscan(token, &i); err != nil || i < 0 || i >= len(v) {
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(v) {
 				return nil
 			}
 			value = v[i]
@@ -279,25 +284,27 @@ func valueAt(value any, tokens []string) any {
 
 // integerViolations looks for whole numbers that are not written as such: readers in
 // many languages refuse 1200.0 for an integer, and what is beyond 64 bits.
-func integerViolations(value any, s *shape, path string) []Violation {
+func integerViolations(value any, s *shape) []Violation {
 	var found []Violation
+	below := func(step string, value any, s *shape) {
+		for _, v := range integerViolations(value, s) {
+			v.Path = "/" + escapePointer(clip(step)) + v.Path
+			found = append(found, v)
+		}
+	}
 	switch v := value.(type) {
 	case json.Number:
-		if s.kind != integerShape {
-			return nil
-		}
-		if _, err := v.Int64(); err != nil {
-			return []Violation{{Class: ClassInteger, Path: path, Message: "it is not written as a whole number of 64 bits"}}
+		if _, err := v.Int64(); s.kind == integerShape && err != nil {
+			return []Violation{{Class: ClassInteger, Message: "it is not written as a whole number of 64 bits"}}
 		}
 	case []any:
 		for i := range v {
-			found = append(found, integerViolations(v[i], s.below(""), fmt.Sprintf("%s/%d", path, i))...)
+			below(strconv.Itoa(i), v[i], s.below(""))
 		}
 	case map[string]any:
-		for name := range v {
-			found = append(found, integerViolations(v[name], s.below(name), path+"/"+escapePointer(clip(name)))...)
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			below(name, v[name], s.below(name))
 		}
 	}
-	slices.SortFunc(found, func(a, b Violation) int { return strings.Compare(a.Path, b.Path) })
 	return found
 }
