@@ -144,7 +144,7 @@ func (c *Case) read(line []byte) *Fault {
 		return &Fault{Column: 1, Message: "the line is empty; every line is one case"}
 	}
 	if _, err := onejob.Canonical(line); err != nil {
-		return &Fault{Column: columnOf(err), Message: err.Error() + `; a line is one case: {"id": …, "input": …, "expect": …, "tags": […]}`}
+		return &Fault{Column: columnOf(err), Message: messageOf(err) + `; a line is one case: {"id": …, "input": …, "expect": …, "tags": […]}`}
 	}
 	dec := jsontext.NewDecoder(bytes.NewReader(line))
 	if dec.PeekKind() != '{' {
@@ -205,6 +205,15 @@ func (c *Case) set(name string, value jsontext.Value) string {
 		}
 	}
 	return ""
+}
+
+// messageOf returns what an error of the canonical form says, without its code.
+func messageOf(err error) string {
+	var e *onejob.Error
+	if errors.As(err, &e) {
+		return e.Message
+	}
+	return err.Error()
 }
 
 // columnOf returns the place that an error about JSON names.

@@ -36,7 +36,7 @@ func (d *decoder) jsonOf(n ast.Node, path string) (json.RawMessage, bool) {
 		_, err = onejob.Canonical(raw)
 	}
 	if err != nil {
-		d.faultAt(n, path, "it cannot be written as JSON that everybody reads alike: "+err.Error())
+		d.faultAt(n, path, "it cannot be written as JSON that everybody reads alike: "+messageOf(err))
 		return nil, false
 	}
 	return raw, true
