@@ -77,8 +77,11 @@ func schemaFaults(err error) []schemaFault {
 	}
 	var faults []schemaFault
 	for _, leaf := range leaves(broken) {
-		message := violationOf(leaf, nil).Message
-		faults = append(faults, schemaFault{where: leaf.InstanceLocation, message: "it is no JSON Schema: " + message})
+		where, message := leaf.InstanceLocation, "it is no JSON Schema: "+violationOf(leaf, nil).Message
+		if len(where) > 0 && where[len(where)-1] == "type" {
+			message = "there is no such type; there is string, number, integer, boolean, object, array, null"
+		}
+		faults = append(faults, schemaFault{where, message})
 	}
 	return faults
 }

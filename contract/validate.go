@@ -195,6 +195,10 @@ func violationOf(leaf *jsonschema.ValidationError, value any) Violation {
 		}
 	case *kind.Enum:
 		v.Class, v.Message = ClassEnum, fmt.Sprintf("it is none of %s", listed(k.Want))
+	case *kind.Format:
+		v.Message = "it is not a valid " + k.Want
+	case *kind.Pattern:
+		v.Message = "it does not match the pattern"
 	case *kind.Const:
 		v.Message = "it is not the one value that is allowed"
 	case *kind.Required:

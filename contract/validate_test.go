@@ -232,7 +232,7 @@ func TestAnInputIsHeldToItsSchema(t *testing.T) {
 	k := checker(t, readExample(t))
 	for input, want := range map[string]string{
 		triageInput: "[]",
-		edit(t, triageInput, `"T-100001"`, `"100001"`): "[schema at /ticket_id: it breaks pattern]",
+		edit(t, triageInput, `"T-100001"`, `"100001"`): "[schema at /ticket_id: it does not match the pattern]",
 		edit(t, triageInput, "5000", `"5000"`):         "[stringly_typed at /order_total_cents: there is string where integer belongs]",
 		`{"ticket_id":`:                                "[cut: the JSON ends before it is complete]",
 	} {
