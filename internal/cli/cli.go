@@ -75,7 +75,7 @@ func commands(env Env) []*cli.Command {
 	list := []*cli.Command{
 		serveCommand(env), devCommand(env), demoCommand(env), initCommand(env), simCommand(env), benchCommand(env), doctorCommand(env),
 		submitCommand(env), jobsCommand(env), attemptsCommand(env), webhooksCommand(env), incidentsCommand(env), costsCommand(env),
-		keysCommand(env), auditCommand(env), restoreCommand(env), migrateCommand(env), configCommand(env),
+		keysCommand(env), auditCommand(env), restoreCommand(env), migrateCommand(env), configCommand(env), contractCommand(env),
 		openapiCommand(env), versionCommand(env),
 	}
 	for _, c := range list {
