@@ -358,3 +358,27 @@ func (w *writer) array(s *Value, p place) (*Value, error) {
 	}
 	return v, nil
 }
+
+// Attach tells every part of a value that was not written by [Write] which part of
+// the schema it is for, as far as the names lead.
+func Attach(v, s *Value) {
+	w := writer{root: s}
+	w.attach(v, s, place{at: "#"})
+}
+
+func (w *writer) attach(v, s *Value, p place) {
+	s, p, err := w.resolve(s, p)
+	if err != nil || p.depth > maxDepth {
+		return
+	}
+	v.By = s
+	for i, item := range v.Items {
+		of := s.Get("items")
+		if v.Kind == Object {
+			of = s.Get("properties", v.Names[i])
+		}
+		if of != nil {
+			w.attach(item, of, p.below("items"))
+		}
+	}
+}
