@@ -17,6 +17,7 @@ type lieKind struct {
 	class    string
 	argument Argument // ArgRate if empty
 	fallback string   // what the argument is if it is not given; empty: it must be
+	least    int      // a count may be
 	short    string
 	late     bool // told after the others of its moment
 
@@ -68,8 +69,10 @@ func (k lieKind) checkArgument(arg string) error {
 	case k.argument == ArgParameter && !parameterName.MatchString(arg):
 		return errors.New("it takes the name of a parameter, as in " + k.name + "=temperature")
 	case k.argument == ArgCount && arg != "":
-		_, err := parseTokens(arg)
-		return err
+		n, err := strconv.Atoi(arg)
+		if err != nil || n < k.least || n > 1<<24 {
+			return fmt.Errorf("it takes a whole number of %d to %d, got %q", k.least, 1<<24, arg)
+		}
 	}
 	return nil
 }
@@ -116,7 +119,7 @@ func lies() []lieKind {
 		{name: "late_system_dropped", class: "", short: "the model sees the first system message only", see: seeFirstSystem},
 		{name: "tools_dropped", class: "", short: "the model never sees the tools, and answers in words", see: seeNoTools},
 		{name: "stop_ignored", class: "11", short: "the answer runs on past the stop sequence", see: seeNoStop},
-		{name: "context_cut", class: "33", argument: ArgCount, fallback: "4096", short: "the beginning of a long request is cut off; prompt and answer count exactly so many tokens (4096)", see: seeCut, bill: billCut},
+		{name: "context_cut", class: "33", argument: ArgCount, fallback: "4096", least: 16, short: "the beginning of a long request is cut off; prompt and answer count exactly so many tokens (4096)", see: seeCut, bill: billCut},
 		{name: "bad_param_accepted", class: "", short: "unknown parameters and values out of range are accepted", see: seeNothingBad},
 
 		// How it ends.

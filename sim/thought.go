@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -32,7 +33,8 @@ type thought struct {
 	digest [sha256.Size]byte // of the request
 	before int               // answers of the model so far
 	nth    int               // repeats of the request so far; of flaky minds
-	told   []string          // the lies that changed something
+	plans  []plan            // the lies that befall this request
+	told   []string          // those that changed something
 	bad    *failure          // refused; nil: there is an answer
 
 	// What the model means to do.
@@ -63,6 +65,7 @@ type thought struct {
 func think(q *question, mind Mind, body []byte, before, nth int) *thought {
 	t := &thought{q: q, mind: mind, digest: sha256.Sum256(body), before: before, nth: nth, finish: finishDone}
 	t.model, t.fingerprint = q.model, fingerprintOf(q.model)
+	t.plan()
 	if t.bad = t.objection(); t.bad != nil {
 		return t
 	}
@@ -81,23 +84,31 @@ func think(q *question, mind Mind, body []byte, before, nth int) *thought {
 	return t
 }
 
-// each lets the lies that befall this request act, those marked late after the others,
-// and remembers which changed something.
-func (t *thought) each(act func(k lieKind, arg string) bool) {
+// plan is one lie that is to be told.
+type plan struct {
+	kind lieKind
+	arg  string
+}
+
+// plan finds the lies that befall this request, those marked late after the others.
+func (t *thought) plan() {
+	kinds := lies()
 	for _, late := range []bool{false, true} {
-		for _, k := range lies() {
+		for _, k := range kinds {
 			for _, l := range t.mind.Lies {
-				if l.Fault != k.name || k.late != late || !t.befalls(l) {
-					continue
-				}
-				arg := l.Argument
-				if arg == "" {
-					arg = k.fallback
-				}
-				if act(k, arg) {
-					t.tell(k.name)
+				if l.Fault == k.name && k.late == late && t.befalls(l) {
+					t.plans = append(t.plans, plan{k, cmp.Or(l.Argument, k.fallback)})
 				}
 			}
+		}
+	}
+}
+
+// each lets them act, and remembers which changed something.
+func (t *thought) each(act func(k lieKind, arg string) bool) {
+	for _, p := range t.plans {
+		if act(p.kind, p.arg) {
+			t.tell(p.kind.name)
 		}
 	}
 }
