@@ -282,19 +282,13 @@ func shapeDouble(v *value) bool {
 
 // The text.
 
+// wordFreeText is what is said where the schema never arrived: nothing that only the
+// schema tells may be in it.
 func wordFreeText(t *thought) bool {
 	if !t.isJSON {
 		return false
 	}
-	what, is := "answer", t.json
-	if t.json.Kind == schema.Object && len(t.json.Names) > 0 {
-		what, is = t.json.Names[0], t.json.Items[0]
-	}
-	said := is.String()
-	if is.Kind == schema.String {
-		said = is.Text
-	}
-	t.text, t.isJSON = "The "+what+" is "+said+" because of what you wrote.", false
+	t.text, t.isJSON = "Here is my answer. "+t.aloud, false
 	return true
 }
 

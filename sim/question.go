@@ -305,7 +305,7 @@ func (q *question) format(format, of *schema.Value) {
 func (q *question) readTools(member string) {
 	list := q.body.Get("tools")
 	if !list.Is(schema.Array) {
-		return
+		list = &schema.Value{Kind: schema.Array}
 	}
 	for _, raw := range list.Items {
 		of := raw

@@ -39,6 +39,7 @@ type thought struct {
 
 	// What the model means to do.
 	json        *schema.Value // nil: words
+	aloud       string        // what it would say in words
 	deaf        bool          // to stop sequences
 	upgraded    bool
 	refuses     bool
@@ -160,6 +161,7 @@ func (t *thought) objection() *failure {
 // mean decides what to answer: a refusal, a call, a JSON value or words.
 func (t *thought) mean() {
 	r := read(t.q, words(t.q.last()))
+	t.aloud = r.aloud()
 	switch i := t.q.chosenTool(); {
 	case t.refusesText:
 		t.text = "I cannot do that."
@@ -173,7 +175,7 @@ func (t *thought) mean() {
 	case t.q.jsonOnly:
 		t.json = loosely(r)
 	default:
-		t.text = r.aloud()
+		t.text = t.aloud
 	}
 }
 
