@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -18,6 +19,10 @@ const page = "<!doctype html><title>Maintenance</title><h1>We will be right back
 
 // send answers whole.
 func (c *call) send(a answer) {
+	if strings.HasPrefix(a.Header.Get("Content-Type"), "text/event-stream") {
+		c.sendEvents(a)
+		return
+	}
 	c.start(a, len(a.Body))
 	_, _ = c.w.Write(a.Body)
 }

@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// anthropic is the messages API, without streaming.
-var anthropic = dialect{idPrefix: "msg_01", check: anthropicCheck, success: anthropicSuccess, failure: anthropicFailure, progress: plainProgress}
+// anthropic is the messages API; only models with a mind stream.
+var anthropic = dialect{idPrefix: "msg_01", check: anthropicCheck, success: anthropicSuccess, failure: anthropicFailure, progress: plainProgress, ask: askMessages, say: tellMessages}
 
 type anthropicAnswer struct {
 	ID           string           `json:"id"`

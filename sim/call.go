@@ -24,9 +24,10 @@ type call struct {
 	step     Step
 	fault    Fault
 	answer   answer
-	kept     *charge // by an earlier execution of the same key
-	taken    bool    // the key is ours until we execute or give up
-	status   int     // answered
+	thought  *thought // of a model with a mind; nil: there is none
+	kept     *charge  // by an earlier execution of the same key
+	taken    bool     // the key is ours until we execute or give up
+	status   int      // answered
 	released <-chan struct{}
 }
 
@@ -39,7 +40,7 @@ type answer struct {
 
 // arrive enters a request in the ledger.
 func (p *Provider) arrive(w http.ResponseWriter, r *http.Request, path string, followed bool) *call {
-	c := &call{p: p, w: w, r: r, released: p.nextRelease(), dialect: dialectOf(path)}
+	c := &call{p: p, w: w, r: r, released: p.nextRelease(), dialect: p.dialectFor(path)}
 	r.Body = http.MaxBytesReader(w, r.Body, MaxBodyBytes)
 	c.entry = Entry{Method: r.Method, Path: path, Followed: followed, ReceivedAt: p.now()}
 	c.entry.Key = r.Header.Get("Idempotency-Key")
@@ -115,6 +116,12 @@ func (c *call) readBody() bool {
 	if err != nil {
 		c.note(func(e *Entry) { e.ClientGone = true })
 		c.abort()
+	}
+	if !c.think() {
+		return false
+	}
+	if c.thought != nil {
+		return true
 	}
 	if complaint := c.dialect.check(c.r, c.read.Bytes()); complaint != "" {
 		c.refuse(http.StatusBadRequest, complaint)
@@ -196,11 +203,19 @@ func (c *call) produce(id string, now time.Time) answer {
 	if c.step.Ends == EndsCancelled && c.dialect.background == nil {
 		return c.dialect.progress(id, string(EndsCancelled), now)
 	}
-	good := c.dialect.success(work{ID: id, Now: now, Body: c.read.Bytes(), Ends: c.step.Ends, Provider: c.p})
+	good := c.succeed(id, now)
 	if c.fault.Name == "status" {
 		good.Status = c.step.Status
 	}
 	return good
+}
+
+// succeed writes a good answer: that of a mind, unless the work is to end otherwise.
+func (c *call) succeed(id string, now time.Time) answer {
+	if c.thought != nil && c.step.Ends == EndsCompleted {
+		return c.say(id, now)
+	}
+	return c.dialect.success(work{ID: id, Now: now, Body: c.read.Bytes(), Ends: c.step.Ends, Provider: c.p})
 }
 
 // failed is the answer of the fault "status".

@@ -26,8 +26,10 @@ type dropRequest struct {
 func (p *Provider) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /sim/ledger", p.serveLedger)
-	mux.HandleFunc("GET /sim/faults", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, faults) })
+	mux.HandleFunc("GET /sim/faults", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, Faults()) })
 	mux.HandleFunc("POST /sim/script", p.serveScript)
+	mux.HandleFunc("GET /sim/models", p.serveModels)
+	mux.HandleFunc("POST /sim/models", p.serveModels)
 	mux.HandleFunc("POST /sim/drop", p.serveDrop)
 	mux.HandleFunc("POST /sim/release", command(p.Release))
 	mux.HandleFunc("POST /sim/reset", command(p.Reset))

@@ -24,6 +24,13 @@ type dialect struct {
 	// background reports whether the request asks for work that goes on without a
 	// connection. Nil: it cannot.
 	background func(body []byte) bool
+
+	// ask reads what a model is asked, and say writes what one with a mind answers.
+	// Nil: there are no models.
+	ask func(body []byte) (*question, *failure)
+	say func(t *thought, id string, now time.Time) answer
+	// counts: it is asked only how long a request is.
+	counts bool
 }
 
 // work is one execution, seen by the writer of its answer.
@@ -41,6 +48,7 @@ type failure struct {
 	Code    string // empty: the usual one for the status
 	Message string
 	ID      string // of the work that failed; empty if none began
+	Param   string // that is wrong; empty: none in particular
 }
 
 // dialectOf tells the dialect by the end of the path, so that base paths do not
@@ -61,6 +69,9 @@ func dialectOf(path string) dialect {
 // lookUp answers a GET: the charge whose id or reference ends the path, or with
 // ?intent=k the charges of that intent.
 func (c *call) lookUp() answer {
+	if a, asked := c.lookUpModel(); asked {
+		return a
+	}
 	if intents, found := c.r.URL.Query()["intent"]; found {
 		list := []json.RawMessage{}
 		for _, ch := range c.p.ledger.chargesOf(intents[0]) {

@@ -28,6 +28,8 @@ type Entry struct {
 	ClientGone  bool      `json:"client_gone"`          // the client hung up while it was being served
 	Replayed    bool      `json:"replayed"`             // answered from an earlier execution
 	Followed    bool      `json:"followed"`             // came by following the fault "redirect"
+	Model       string    `json:"model,omitempty"`      // that was asked, where models have minds
+	Lies        string    `json:"lies,omitempty"`       // that it told in this answer, joined by commas
 }
 
 // Report is the ledger as GET /sim/ledger answers it.

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// openAI is the chat completions API, without streaming.
-var openAI = dialect{idPrefix: "chatcmpl-", check: openAICheck, success: openAISuccess, failure: openAIFailure, progress: plainProgress}
+// openAI is the chat completions API; only models with a mind stream.
+var openAI = dialect{idPrefix: "chatcmpl-", check: openAICheck, success: openAISuccess, failure: openAIFailure, progress: plainProgress, ask: askChat, say: tellChat}
 
 type openAIAnswer struct {
 	ID          string         `json:"id"`
@@ -104,6 +104,9 @@ func openAIFailure(f failure) answer {
 		}
 	} else if usual[1] != "" {
 		e.Code = &usual[1]
+	}
+	if f.Param != "" {
+		e.Param = &f.Param
 	}
 	a := jsonAnswer(f.Status, map[string]openAIError{"error": e})
 	setOpenAIHeaders(a.Header)

@@ -35,9 +35,15 @@ type Options struct {
 	// its reference as by its id. Nil: charges have none.
 	ReferenceFunc func(r *http.Request) string
 
-	// ReplyFunc writes the text of a chat completion. Nil: it repeats the prompt,
-	// the text of the last message.
+	// ReplyFunc writes the text of a chat completion by a model without a mind. Nil: it
+	// repeats the prompt, the text of the last message.
 	ReplyFunc func(model, prompt string) string
+
+	// Models are the models that have a mind, by name; see [AnyModel] for the rest. Once
+	// there is one, models are what the chat, responses, messages and embeddings APIs
+	// answer by, they can be listed, requests can be counted, and an unknown model is
+	// refused. Nil: every model answers as ReplyFunc says.
+	Models map[string]Mind
 
 	// CostMicros is the cost of one execution in millionths of the currency, as
 	// plain answers state it. Zero: free.

@@ -16,6 +16,7 @@ type Provider struct {
 	opts    Options
 	ledger  *ledger
 	script  script
+	models  *models
 	control http.Handler
 	trouble error // of construction
 
@@ -28,7 +29,7 @@ type Provider struct {
 }
 
 // New makes a provider. It never fails; a LedgerFile that cannot be read back or
-// a Default that does not exist is reported by [Provider.Err], and every request
+// a Default or a mind that does not exist is reported by [Provider.Err], and every request
 // is then answered 500.
 func New(opts Options) *Provider {
 	opts.MaxEntries = orDefault(opts.MaxEntries, 10_000)
@@ -41,10 +42,16 @@ func New(opts Options) *Provider {
 	}
 	p := &Provider{opts: opts, ledger: newLedger(opts.MaxEntries, opts.MaxIntents)}
 	p.released, p.closing = make(chan struct{}), make(chan struct{})
+	var bad error
+	p.models, bad = newModels(opts.Models, opts.MaxIntents)
 	p.control = p.routes()
 	if opts.LedgerFile != "" {
 		p.trouble = p.ledger.open(opts.LedgerFile)
 	}
+	if opts.Default.Mind != nil {
+		bad = errors.Join(bad, opts.Default.Mind.check())
+	}
+	p.trouble = errors.Join(p.trouble, bad)
 	if _, known := faultNamed(opts.Default.Fault); !known {
 		p.trouble = errors.Join(p.trouble, errors.New("sim: default: unknown fault "+opts.Default.Fault))
 	}
@@ -129,8 +136,10 @@ func (p *Provider) Ledger() []Entry { return p.Report().Entries }
 func (p *Provider) Report() Report { return p.ledger.report() }
 
 // Reset forgets the ledger, the idempotency keys, the charges and the scripts,
-// in the ledger file too. Requests in flight go on and are not counted.
+// in the ledger file too, and gives the models the minds of [Options.Models] again.
+// Requests in flight go on and are not counted.
 func (p *Provider) Reset() {
+	_ = p.models.replace(p.opts.Models) // has been checked, or p.trouble tells
 	p.script.clear()
 	p.DropConnections(0)
 	p.ledger.reset()

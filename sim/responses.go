@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// responses is the OpenAI responses API, without streaming. With "background": true
+// responses is the OpenAI responses API; only models with a mind stream. With "background": true
 // in a request the answer is queued, and the work is looked up and cancelled by id.
 var responses = dialect{
 	idPrefix: responsePrefix, check: responsesCheck, success: responsesSuccess, failure: openAIFailure,
-	progress: responsesProgress, background: responsesBackground,
+	progress: responsesProgress, background: responsesBackground, ask: askResponses, say: tellResponse,
 }
 
 // responsePrefix begins the id of a response.

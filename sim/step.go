@@ -21,6 +21,7 @@ type Step struct {
 	Lookup     bool          // meant for GET requests
 	Ends       End           // how accepted work ends
 	Deaf       bool          // accepted work goes on after a cancel, which is acknowledged all the same
+	Mind       *Mind         // how the model thinks of this request, its lies in place of the model's own; nil: as ever
 }
 
 // Parse reads the text form of a step. Empty text is the zero Step. It fails on
@@ -81,6 +82,13 @@ func (s Step) String() string {
 	if s.Deaf {
 		parts = append(parts, "deaf")
 	}
+	if s.Mind != nil {
+		if mind := s.Mind.String(); fault.Name == "ok" && len(parts) == 1 {
+			return mind
+		} else {
+			parts = append(parts, mind)
+		}
+	}
 	return strings.Join(parts, ",")
 }
 
@@ -113,6 +121,9 @@ func (s Step) argument(kind Argument) string {
 func (s *Step) setFault(name, value string, given bool) error {
 	fault, known := faultNamed(name)
 	if !known {
+		if minded, err := s.setMind(name, value, given); minded {
+			return err
+		}
 		return fmt.Errorf("sim: unknown fault %q", name)
 	}
 	if name != "" {
@@ -138,7 +149,26 @@ func (s *Step) setFault(name, value string, given bool) error {
 	return nil
 }
 
+// setMind reads a lie or a modifier of minds. False: it is neither.
+func (s *Step) setMind(name, value string, given bool) (minded bool, err error) {
+	var mind Mind
+	if s.Mind != nil {
+		mind = *s.Mind
+	}
+	minded, err = mind.set(name, value, given)
+	if err != nil {
+		return minded, fmt.Errorf("sim: %q: %w", name, err)
+	}
+	if minded {
+		s.Mind = &mind
+	}
+	return minded, nil
+}
+
 func (s *Step) setModifier(name, value string, given bool) error {
+	if minded, err := s.setMind(name, value, given); minded || err != nil {
+		return err
+	}
 	var err error
 	switch {
 	case name == "retry_after" && given:
@@ -154,7 +184,7 @@ func (s *Step) setModifier(name, value string, given bool) error {
 	case name == "deaf" && !given:
 		s.Deaf = true
 	default:
-		err = fmt.Errorf("not one of retry_after=, code=, executed, lookup, ends=, deaf")
+		err = fmt.Errorf("not a lie and not one of retry_after=, code=, executed, lookup, ends=, deaf, honest, seed=, window=, flaky")
 	}
 	if err != nil {
 		return fmt.Errorf("sim: modifier %q: %w", name, err)
