@@ -45,8 +45,8 @@ func (w whole) GenerationAdvance(ctx context.Context) (onejob.Generation, error)
 	return w.memory.GenerationAdvance(ctx)
 }
 
-func (w whole) RestoreDeclare(ctx context.Context, seen int64) (onejob.Generation, error) {
-	return w.memory.RestoreDeclare(ctx, seen)
+func (w whole) RestoreDeclare(ctx context.Context, p onejob.RestoreDeclareParams) (onejob.Generation, error) {
+	return w.memory.RestoreDeclare(ctx, p)
 }
 
 func (w whole) RestoreHold(ctx context.Context, limit int) (onejob.RestoreHeld, error) {
@@ -244,7 +244,7 @@ func TestAStoreThatAnotherNodeFoundRestoredIsLookedAt(t *testing.T) {
 		watched := watch(t, s, generation.Options{LookEvery: time.Hour})
 		running(t, watched)
 		time.Sleep(2 * time.Second)
-		if _, err := s.RestoreDeclare(t.Context(), 99); err != nil {
+		if _, err := s.RestoreDeclare(t.Context(), onejob.RestoreDeclareParams{Seen: 99}); err != nil {
 			t.Fatal(err)
 		}
 		if r := create(t, watched, "fresh"); onejob.CodeOf(r.Err) != onejob.CodeRestoreUnconfirmed {
@@ -286,7 +286,7 @@ func TestAFileThatAnotherProcessMovedAheadStaysAhead(t *testing.T) {
 	if err := os.WriteFile(path, []byte("1000\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g, err := s.RestoreDeclare(t.Context(), 1000)
+	g, err := s.RestoreDeclare(t.Context(), onejob.RestoreDeclareParams{Seen: 1000})
 	if err != nil || !g.Unconfirmed() {
 		t.Fatal(g, err)
 	}

@@ -54,7 +54,7 @@ func (f *fixture) restored() onejob.Generation {
 	f.Helper()
 	f.advance(time.Second)
 	seen := f.generation().Number + 7
-	g, err := f.restores().RestoreDeclare(f.Context(), seen)
+	g, err := f.restores().RestoreDeclare(f.Context(), onejob.RestoreDeclareParams{Seen: seen})
 	f.noError(err)
 	if !g.Unconfirmed() || g.Number != seen+1 {
 		f.Fatalf("behind %d the store is %+v; want it restored, and ahead", seen, g)
@@ -112,7 +112,7 @@ func testGenerationGrows(f *fixture) {
 func testRestoreNotBehind(f *fixture) {
 	was := f.generation()
 	for _, seen := range []int64{0, was.Number - 1, was.Number} {
-		g, err := f.restores().RestoreDeclare(f.Context(), seen)
+		g, err := f.restores().RestoreDeclare(f.Context(), onejob.RestoreDeclareParams{Seen: seen})
 		f.noError(err)
 		if g != was {
 			f.Errorf("seen %d, the store is %+v; want it as it was: %+v", seen, g, was)
@@ -129,7 +129,7 @@ func testRestoreDeclaredOnce(f *fixture) {
 		r, _ := f.handle(i).(onejob.RestoreStore)
 		all.Go(func() {
 			var err error
-			if answers[i], err = r.RestoreDeclare(f.Context(), seen); err != nil {
+			if answers[i], err = r.RestoreDeclare(f.Context(), onejob.RestoreDeclareParams{Seen: seen}); err != nil {
 				f.Error(err)
 			}
 		})
