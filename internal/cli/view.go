@@ -142,21 +142,27 @@ func (j *jobView) waysOn() []string {
 	switch b.Reason {
 	case onejob.BlockAttemptUnknown:
 		ways = []string{
-			"onejob attempts reconcile " + attempt + "   asks its provider now",
-			"onejob attempts resolve " + attempt + " …   says what you found out",
+			"ask its provider now: onejob attempts reconcile " + attempt,
+			"say what you found out: onejob attempts resolve " + attempt + " --outcome … --evidence …",
 		}
 	case onejob.BlockFailoverNotCertified:
 		for _, c := range b.Candidates {
 			ways = append(ways, clean(fmt.Sprintf("target %s may not take over: %s", c.Target, c.Reason)))
 		}
 	case onejob.BlockNeedsOperator, onejob.BlockParked:
-		ways = []string{"onejob jobs unblock " + job + " --reason \"…\"   lets it be tried; look first whether it was done"}
+		ways = []string{"look whether its work was done; if it was not: onejob jobs unblock " + job + " --reason …"}
 	case onejob.BlockFailoverUnproven, onejob.BlockTargetsExhaustedUnproven:
 	}
-	return append(ways, "onejob jobs cancel "+job+"   gives it up")
+	return append(ways, "give it up: onejob jobs cancel "+job)
 }
 
 func (a *attemptView) pairs() pairs {
+	if !a.FinishedAt.IsZero() {
+		a.QuarantineUntil = time.Time{} // of no interest any more
+	}
+	if f := a.Error; f != nil && strings.Contains(f.Message, a.Evidence.Error) {
+		a.Evidence.Error = ""
+	}
 	p := pairs{
 		{"id", clean(a.ID)}, {"job", clean(a.JobID)}, {"number", strconv.Itoa(a.Number)}, {"target", clean(a.Target)},
 		{"state", clean(string(a.State))}, {"phase", clean(string(a.Phase))}, {"outcome", clean(string(a.Outcome))},
