@@ -167,7 +167,7 @@ func (a *attemptView) pairs() pairs {
 		{"id", clean(a.ID)}, {"job", clean(a.JobID)}, {"number", strconv.Itoa(a.Number)}, {"target", clean(a.Target)},
 		{"state", clean(string(a.State))}, {"phase", clean(string(a.Phase))}, {"outcome", clean(string(a.Outcome))},
 		{"error", failureText(a.Error)}, {"evidence", clean(a.Evidence.text())}, {"provider key", clean(a.Key)}, {"provider id", clean(a.ProviderID)},
-		{"started", when(a.StartedAt)}, {"accepted", when(a.AcceptedAt)}, {"next asked about", when(a.NextProbeAt)},
+		{"started", when(a.StartedAt)}, {"accepted", when(a.AcceptedAt)}, {"asked again", when(a.NextProbeAt)},
 		{"people asked", when(a.AskedAt)}, {"no ruling before", when(a.QuarantineUntil)}, {"finished", when(a.FinishedAt)},
 	}
 	if a.Lane > 0 {
