@@ -17,12 +17,12 @@ import (
 // entries of one owner are a chain: each carries the hash of the one before, so
 // that none can be changed, taken out or moved without every later hash changing.
 type AuditEntry struct {
-	Owner   string // whose jobs or keys it concerns
+	Owner   string // whose jobs or keys it concerns; InstanceOwner: everybody's
 	Seq     int64  // 1 for the owner's first
 	At      time.Time
 	Actor   string // who did it
 	Action  AuditAction
-	Subject string // id of the job, attempt, incident or key
+	Subject string // id of the job, attempt, incident, key, webhook or endpoint; empty: the store
 	Detail  string // the outcome and the reason given; no secret, no input, no result
 
 	Prev []byte // Hash of the entry before; empty for the first
@@ -41,7 +41,16 @@ const (
 	AuditIncidentClose AuditAction = "incident.close"
 	AuditKeyCreate     AuditAction = "key.create"
 	AuditKeyRevoke     AuditAction = "key.revoke"
+	AuditResend        AuditAction = "webhook.resend"
+	AuditEndpoint      AuditAction = "endpoint.enable"
+	AuditDeclare       AuditAction = "restore.declare"
+	AuditConfirm       AuditAction = "restore.confirm"
 )
+
+// InstanceOwner is the owner in the audit of what concerns everybody's jobs. No
+// credential can have it: an owner's name begins with no slash, and a sub-owner's
+// with its parent's name.
+const InstanceOwner = "/instance"
 
 // MaxAuditText bounds each text of an entry, in bytes: what is longer is cut.
 const MaxAuditText = 4096

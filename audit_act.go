@@ -1,5 +1,11 @@
 package onejob
 
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
+
 // What the audit is told of each act, so that every store tells the same. The
 // store adds the time and the place in the chain.
 
@@ -50,4 +56,36 @@ func (p *KeyCreateParams) AuditOf() AuditEntry {
 // AuditOf is a key of owner's that was revoked.
 func (p *KeyRevokeParams) AuditOf(owner string) AuditEntry {
 	return AuditEntry{Owner: owner, Actor: p.Actor, Action: AuditKeyRevoke, Subject: p.ID}
+}
+
+// AuditOf is a webhook about a job of d's owner that is sent again.
+func (p *DeliveryResendParams) AuditOf(d *Delivery) AuditEntry {
+	return AuditEntry{
+		Owner: d.Owner, Actor: p.Actor, Action: AuditResend, Subject: d.ID,
+		Detail: string(d.Event) + " of job " + d.JobID + " to endpoint " + d.Endpoint,
+	}
+}
+
+// AuditOf is an endpoint that was disabled for a reason and is sent webhooks again.
+func (p *EndpointEnableParams) AuditOf(reason string) AuditEntry {
+	return AuditEntry{
+		Owner: cmp.Or(p.Owner, InstanceOwner), Actor: p.Actor, Action: AuditEndpoint, Subject: p.ID,
+		Detail: "it was disabled: " + reason,
+	}
+}
+
+// AuditOf is a store that a person said was restored. It reports false when a node
+// found out by itself: the machine's own doings are in its log.
+func (p *RestoreDeclareParams) AuditOf(now Generation) (AuditEntry, bool) {
+	return AuditEntry{
+		Owner: InstanceOwner, Actor: p.Actor, Action: AuditDeclare, Detail: fmt.Sprintf("generation %d", now.Number),
+	}, p.Actor != ""
+}
+
+// AuditOfConfirm is the restored store g that actor let take work again.
+func (g Generation) AuditOfConfirm(actor string) AuditEntry {
+	return AuditEntry{
+		Owner: InstanceOwner, Actor: actor, Action: AuditConfirm,
+		Detail: fmt.Sprintf("generation %d, found restored at %s", g.Number, g.RestoredAt.UTC().Format(time.RFC3339)),
+	}
 }

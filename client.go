@@ -99,8 +99,8 @@ func (c *Client) SubmitBatch(ctx context.Context, params []SubmitParams) []Submi
 // here; what only guards the insert becomes Refuse, so that an existing job
 // answers ahead of it.
 func (c *Client) prepare(ctx context.Context, p *SubmitParams) (JobCreateParams, error) {
-	if p.Owner == "" {
-		return JobCreateParams{}, &Error{Code: CodeInvalidArgument, Message: "Owner is empty"}
+	if p.Owner == "" || p.Owner == InstanceOwner {
+		return JobCreateParams{}, &Error{Code: CodeInvalidArgument, Message: fmt.Sprintf("Owner is empty or the reserved name %q", InstanceOwner)}
 	}
 	if len(p.Input) > c.opts.MaxInputBytes {
 		return JobCreateParams{}, &Error{Code: CodePayloadTooLarge, Message: fmt.Sprintf("the input has %d bytes; at most %d are allowed", len(p.Input), c.opts.MaxInputBytes)}

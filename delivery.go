@@ -191,8 +191,9 @@ type DeliveryStore interface {
 	// EndpointDisable keeps an endpoint from being sent anything until it is enabled.
 	// It is safe to repeat; the first reason stays.
 	EndpointDisable(ctx context.Context, id, reason string) error
-	// EndpointEnable is safe to repeat; of one that is not disabled it is a no-op.
-	EndpointEnable(ctx context.Context, id string) error
+	// EndpointEnable is safe to repeat; of one that is not disabled it is a no-op,
+	// and not in the audit.
+	EndpointEnable(ctx context.Context, params EndpointEnableParams) error
 	// EndpointDisabled lists the endpoints that are disabled.
 	EndpointDisabled(ctx context.Context) ([]DisabledEndpoint, error)
 }
@@ -264,6 +265,13 @@ type DeliveryPage struct {
 type DeliveryResendParams struct {
 	ID    string
 	Owner string // empty: any
+	Actor string
+}
+
+// EndpointEnableParams names an endpoint and who lets it be sent webhooks again.
+type EndpointEnableParams struct {
+	ID    string
+	Owner string // in whose audit it is written; empty: [InstanceOwner]'s
 	Actor string
 }
 

@@ -57,12 +57,12 @@ func (c *Client) ResendDelivery(ctx context.Context, p DeliveryResendParams) (De
 }
 
 // EnableEndpoint lets an endpoint be sent webhooks again. It is safe to repeat.
-func (c *Client) EnableEndpoint(ctx context.Context, id string) error {
+func (c *Client) EnableEndpoint(ctx context.Context, p EndpointEnableParams) error {
 	store, err := c.deliveries()
 	if err != nil {
 		return err
 	}
-	return Unavailable(store.EndpointEnable(ctx, id))
+	return Unavailable(store.EndpointEnable(ctx, p))
 }
 
 // DisabledEndpoints lists the endpoints that are sent nothing, with the reasons.

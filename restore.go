@@ -37,6 +37,12 @@ func GenerationBeyond(seen int64) int64 {
 // Unconfirmed reports whether the store was restored and nobody has confirmed it.
 func (g Generation) Unconfirmed() bool { return !g.RestoredAt.IsZero() }
 
+// RestoreDeclareParams is a number that somebody has seen.
+type RestoreDeclareParams struct {
+	Seen  int64
+	Actor string // who says so, for the audit; empty: a node, which is not in it
+}
+
 // RestoreHeld is what one batch of [RestoreStore.RestoreHold] changed.
 type RestoreHeld struct {
 	Attempts []AttemptRef // now unknown
@@ -59,11 +65,11 @@ type RestoreStore interface {
 	// GenerationAdvance makes the number one higher. What follows a copy of the
 	// store is told from the copy by that.
 	GenerationAdvance(ctx context.Context) (Generation, error)
-	// RestoreDeclare says that somebody has seen the number seen. A store that is
-	// behind it was restored: it is unconfirmed from then on, and ahead of seen, at
+	// RestoreDeclare says that somebody has seen a number. A store that is behind it
+	// was restored: it is unconfirmed from then on, and ahead of what was seen, at
 	// [GenerationBeyond]. One
 	// that is not behind stays as it is, so that many nodes may say so.
-	RestoreDeclare(ctx context.Context, seen int64) (Generation, error)
+	RestoreDeclare(ctx context.Context, params RestoreDeclareParams) (Generation, error)
 	// RestoreHold makes attempts in starting and running unknown, whatever their
 	// workers say, and holds open jobs until a person unblocks each: the work may
 	// have gone on after the copy was made. It takes at most limit of either in one

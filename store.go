@@ -416,4 +416,7 @@ type Stats struct {
 	UnknownByTarget map[string]int64
 	OldestUnknown   time.Time // since when the oldest unknown attempt is unknown; zero: none
 	OldestQueued    time.Time // run_after of the job longest due; zero: none
+
+	PendingDeliveries int64     // webhooks that are to be sent, those to disabled endpoints too
+	OldestDelivery    time.Time // since when the oldest of them waits: made or resent; zero: none
 }

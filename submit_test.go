@@ -119,6 +119,7 @@ func TestTheOrderOfChecks(t *testing.T) {
 		code onejob.Code
 		mend func()
 	}{
+		{onejob.CodeInvalidArgument, func() { p.Owner = onejob.InstanceOwner }},
 		{onejob.CodeInvalidArgument, func() { p.Owner = "alice" }},
 		{onejob.CodePayloadTooLarge, func() { p.Input = []byte(`{"a":1,"a":2}`) }},
 		{onejob.CodeKeyInvalid, func() { p.Key = "" }},

@@ -172,7 +172,7 @@ func TestAnEndpointThatIsGoneIsDisabledUntilSomebodyEnablesIt(t *testing.T) {
 		if n := len(b.got()); n != 1 {
 			t.Fatalf("%d requests to an endpoint that is disabled; want none after the first", n)
 		}
-		if err := w.client.EnableEndpoint(t.Context(), gone.Endpoint); err != nil {
+		if err := w.client.EnableEndpoint(t.Context(), onejob.EndpointEnableParams{ID: gone.Endpoint, Actor: "olga"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)

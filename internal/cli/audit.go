@@ -35,7 +35,7 @@ func auditFlags(more ...cli.Flag) []cli.Flag {
 // says: whoever can open the store can say anything.
 func actor(env Env) string {
 	const where = "command line"
-	if name := cmp.Or(env.Getenv("LOGNAME"), env.Getenv("USER")); name != "" {
+	if name := cmp.Or(env.Getenv("SUDO_USER"), env.Getenv("LOGNAME"), env.Getenv("USER"), env.Getenv("USERNAME")); name != "" {
 		return where + " (" + clean(name) + ")"
 	}
 	return where

@@ -62,12 +62,14 @@ Exit codes: 0 ok, 1 failed, 2 usage or configuration, 3 not found, 4 conflict,
 provider unreachable, 130 interrupted.`,
 		Writer: env.Stdout, ErrWriter: env.Stderr, Reader: env.Stdin,
 		HideVersion: true, HideHelpCommand: true, Suggest: true,
-		EnableShellCompletion:           true,
-		ConfigureShellCompletionCommand: func(c *cli.Command) { c.Hidden = false },
-		OnUsageError:                    asUsage,
-		ExitErrHandler:                  func(context.Context, *cli.Command, error) {}, // Main decides
-		Action:                          unknownCommand,
-		Commands:                        commands(env),
+		EnableShellCompletion: true,
+		ConfigureShellCompletionCommand: func(c *cli.Command) {
+			c.Hidden, c.Usage = false, "write a completion script for bash, zsh, fish or pwsh to stdout"
+		},
+		OnUsageError:   asUsage,
+		ExitErrHandler: func(context.Context, *cli.Command, error) {}, // Main decides
+		Action:         unknownCommand,
+		Commands:       commands(env),
 	}
 }
 

@@ -21,9 +21,9 @@ const checkTimeout = 10 * time.Second
 func doctorCommand(env Env) *cli.Command {
 	return &cli.Command{
 		Name: "doctor", Usage: "look for what would go wrong; silent when all is well",
-		Description: `It checks the configuration, the store and its schema, the clock, the secret and
-whether the targets' names resolve. No provider is called. One line a problem on
-stderr, and exit code 1 if there is any.
+		Description: `It checks the configuration, the store and its schema, the clock, the secret,
+whether webhooks go out and whether the targets' names resolve. No provider is
+called. One line a problem on stderr, and exit code 1 if there is any.
 
   onejob doctor --probe ready    for containers: exit code 0 if the server is ready`,
 		Flags: []cli.Flag{
@@ -141,6 +141,27 @@ func (x *examination) checkRestore(ctx context.Context, store realStore) {
 	}
 }
 
+// lateWebhook is how long a webhook waits before doctor speaks of it.
+const lateWebhook = time.Hour
+
+// checkWebhooks looks for webhooks that nobody is told of.
+func (x *examination) checkWebhooks(ctx context.Context, store realStore) {
+	disabled, err := store.EndpointDisabled(ctx)
+	if err != nil {
+		x.problem("webhooks: %s", oneLine(err))
+		return
+	}
+	for _, d := range disabled {
+		x.problem("webhooks: endpoint %s is sent nothing since %s (%s); once it takes them again: onejob webhooks enable %s",
+			clean(d.ID), when(d.Since), clean(d.Reason), clean(d.ID))
+	}
+	stats, err := store.Stats(ctx)
+	if err == nil && stats.PendingDeliveries > 0 && x.env.NowFunc().Sub(stats.OldestDelivery) > lateWebhook {
+		x.problem("webhooks: %d wait to be sent, the oldest since %s; see why: onejob webhooks list --state pending",
+			stats.PendingDeliveries, when(stats.OldestDelivery))
+	}
+}
+
 // checkStore opens an existing store. A SQLite store that does not exist yet is
 // no problem, and is not made.
 func (x *examination) checkStore(ctx context.Context) {
@@ -164,6 +185,7 @@ func (x *examination) checkStore(ctx context.Context) {
 		x.problem("store: %s", oneLine(err))
 	}
 	x.checkRestore(ctx, store)
+	x.checkWebhooks(ctx, store)
 	keys, err := store.KeyList(ctx)
 	if err == nil && len(keys) == 0 {
 		x.problem("keys: there is none, so every request is answered 401; make one with: onejob keys create --owner NAME")

@@ -191,7 +191,8 @@ func jobsCancelCommand(env Env) *cli.Command {
 func jobsUnblockCommand(env Env) *cli.Command {
 	return &cli.Command{
 		Name: "unblock", ArgsUsage: "ID", Usage: "let a job go on that needs an operator or is parked",
-		Flags: clientFlags(&cli.StringFlag{Name: "reason", Usage: "why; kept with the job (required)"}),
+		Description: "It is tried again, so look first whether its work was done: cancel it, or resolve\nits attempt, if it was. Refused while an attempt is in doubt (exit code 5).",
+		Flags:       clientFlags(&cli.StringFlag{Name: "reason", Usage: "why; kept with the job (required)"}),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			id, err := oneArgument(c, "the job's id")
 			if err != nil {

@@ -96,7 +96,7 @@ func withRestored(ctx context.Context, env Env, c *cli.Command, use func(*restor
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	r := &restored{store: store}
-	if r.now, err = store.RestoreDeclare(ctx, mark); err != nil {
+	if r.now, err = store.RestoreDeclare(ctx, onejob.RestoreDeclareParams{Seen: mark}); err != nil {
 		return err
 	}
 	return use(r)
@@ -121,7 +121,7 @@ func (r *restored) confirm(ctx context.Context, env Env, c *cli.Command) (err er
 	if err := agree(env, c, "confirm"); err != nil {
 		return err
 	}
-	if r.now, err = r.store.RestoreConfirm(ctx, actorOf(env)); err != nil {
+	if r.now, err = r.store.RestoreConfirm(ctx, actor(env)); err != nil {
 		return err
 	}
 	say(env, "confirmed; new jobs are taken. The held ones wait for you:")
@@ -140,7 +140,7 @@ func (r *restored) declare(ctx context.Context, env Env, c *cli.Command) (err er
 	if err := agree(env, c, "declare"); err != nil {
 		return err
 	}
-	if r.now, err = r.store.RestoreDeclare(ctx, r.now.Number+1); err != nil {
+	if r.now, err = r.store.RestoreDeclare(ctx, onejob.RestoreDeclareParams{Seen: r.now.Number + 1, Actor: actor(env)}); err != nil {
 		return err
 	}
 	if r.held, err = generation.Hold(ctx, r.store); err != nil {
@@ -164,16 +164,6 @@ func agree(env Env, c *cli.Command, word string) error {
 		return &exitError{code: ExitFailed, message: "nothing was changed"}
 	}
 	return nil
-}
-
-// actorOf names the person at the keyboard, as far as the environment does.
-func actorOf(env Env) string {
-	for _, name := range []string{"SUDO_USER", "USER", "USERNAME"} {
-		if user := env.Getenv(name); user != "" {
-			return "cli:" + user
-		}
-	}
-	return "cli"
 }
 
 // generationView is where a store is, as it is printed.

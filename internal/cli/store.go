@@ -14,11 +14,12 @@ import (
 	"github.com/onejob-dev/onejob/store/sqlite"
 )
 
-// realStore is a store that also keeps API keys and the audit, and can be found to
-// have been restored.
+// realStore is a store that also keeps API keys, the outbox and the audit, and can
+// be found to have been restored.
 type realStore interface {
 	onejob.Store
 	onejob.KeyStore
+	onejob.DeliveryStore
 	onejob.AuditStore
 	onejob.RestoreStore
 }

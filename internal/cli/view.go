@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -43,7 +44,8 @@ type attemptView struct {
 	State      onejob.AttemptState `json:"state"`
 	Phase      onejob.Phase        `json:"phase"`
 	Outcome    onejob.Outcome      `json:"outcome"`
-	Evidence   json.RawMessage     `json:"evidence"`
+	Evidence   evidenceView        `json:"evidence"`
+	Error      *onejob.Failure     `json:"error"`
 	Key        string              `json:"provider_key"`
 	ProviderID string              `json:"provider_id"`
 	StartedAt  time.Time           `json:"started_at"`
@@ -54,9 +56,20 @@ type attemptView struct {
 	AskedAt         time.Time `json:"asked_at"`
 	QuarantineUntil time.Time `json:"quarantine_until"`
 
+	CostMicros int64  `json:"cost_micros"`
+	Currency   string `json:"currency"`
+
 	Discarded *struct {
-		Winner string `json:"winner"`
+		Winner  string `json:"winner"`
+		AfterMS int64  `json:"after_ms"`
 	} `json:"discarded"`
+	Ruling *struct {
+		By               string         `json:"by"`
+		Outcome          onejob.Outcome `json:"outcome"`
+		Evidence         string         `json:"evidence"`
+		At               time.Time      `json:"at"`
+		RiskAcknowledged bool           `json:"risk_acknowledged"`
+	} `json:"ruling"`
 }
 
 func decodeJob(raw json.RawMessage) (jobView, error) {
@@ -86,31 +99,136 @@ func (j *jobView) pairs() pairs {
 	if b := j.Blocked; b != nil {
 		p = append(p, [2]string{"since", when(b.Since)}, [2]string{"detail", clean(b.Detail)}, [2]string{"attempt", clean(b.AttemptID)})
 	}
-	if j.Error != nil {
-		p = append(p, [2]string{"error", clean(j.Error.Code + ": " + j.Error.Message)})
-	}
+	p = append(p, [2]string{"error", failureText(j.Error)})
 	for _, c := range j.Cost {
 		p = append(p, [2]string{"cost", money(c.Micros, c.Currency, c.AtLeast)})
 	}
 	p = append(p, [2]string{"created", when(j.CreatedAt)}, [2]string{"cancel asked", when(j.CancelAt)}, [2]string{"finished", when(j.FinishedAt)})
-	for _, a := range j.Attempts {
-		p = append(p, [2]string{"attempt " + strconv.Itoa(a.Number), clean(fmt.Sprintf("%s at %s: %s", a.ID, a.Target, a.State))})
+	for i := range j.Attempts {
+		a := &j.Attempts[i]
+		p = append(p, [2]string{"attempt " + strconv.Itoa(a.Number), a.line(j.Completed)})
+	}
+	for _, way := range j.waysOn() {
+		p = append(p, [2]string{"way on", way})
 	}
 	return p
 }
 
+// line is an attempt among those of its job, which winner won.
+func (a *attemptView) line(winner string) string {
+	text := fmt.Sprintf("%s at %s: %s", a.ID, a.Target, a.State)
+	if a.Lane > 0 {
+		text += fmt.Sprintf(", raced in lane %d", a.Lane)
+	}
+	switch {
+	case a.ID == winner:
+		text += ", won"
+	case a.State == onejob.AttemptDiscarded && winner != "":
+		text += ", came after " + winner
+	case a.State == onejob.AttemptDiscarded:
+		text += ", came after the job had closed"
+	}
+	return clean(text)
+}
+
+// waysOn are the commands that help a blocked job.
+func (j *jobView) waysOn() []string {
+	b := j.Blocked
+	if b == nil {
+		return nil
+	}
+	job, attempt := shellQuote(clean(j.ID)), shellQuote(clean(b.AttemptID))
+	var ways []string
+	switch b.Reason {
+	case onejob.BlockAttemptUnknown:
+		ways = []string{
+			"ask its provider now: onejob attempts reconcile " + attempt,
+			"say what you found out: onejob attempts resolve " + attempt + " --outcome … --evidence …",
+		}
+	case onejob.BlockFailoverNotCertified:
+		for _, c := range b.Candidates {
+			ways = append(ways, clean(fmt.Sprintf("target %s may not take over: %s", c.Target, c.Reason)))
+		}
+	case onejob.BlockNeedsOperator, onejob.BlockParked:
+		ways = []string{"look whether its work was done; if it was not: onejob jobs unblock " + job + " --reason …"}
+	case onejob.BlockFailoverUnproven, onejob.BlockTargetsExhaustedUnproven:
+	}
+	return append(ways, "give it up: onejob jobs cancel "+job)
+}
+
 func (a *attemptView) pairs() pairs {
+	if !a.FinishedAt.IsZero() {
+		a.QuarantineUntil = time.Time{} // of no interest any more
+	}
+	if f := a.Error; f != nil && strings.Contains(f.Message, a.Evidence.Error) {
+		a.Evidence.Error = ""
+	}
 	p := pairs{
 		{"id", clean(a.ID)}, {"job", clean(a.JobID)}, {"number", strconv.Itoa(a.Number)}, {"target", clean(a.Target)},
 		{"state", clean(string(a.State))}, {"phase", clean(string(a.Phase))}, {"outcome", clean(string(a.Outcome))},
-		{"evidence", clean(string(a.Evidence))}, {"provider key", clean(a.Key)}, {"provider id", clean(a.ProviderID)},
+		{"error", failureText(a.Error)}, {"evidence", clean(a.Evidence.text())}, {"provider key", clean(a.Key)}, {"provider id", clean(a.ProviderID)},
 		{"started", when(a.StartedAt)}, {"accepted", when(a.AcceptedAt)}, {"asked again", when(a.NextProbeAt)},
-		{"a person asked", when(a.AskedAt)}, {"quarantined until", when(a.QuarantineUntil)}, {"finished", when(a.FinishedAt)},
+		{"people asked", when(a.AskedAt)}, {"no ruling before", when(a.QuarantineUntil)}, {"finished", when(a.FinishedAt)},
 	}
-	if a.Discarded != nil {
-		p = append(p, [2]string{"lost to", clean(a.Discarded.Winner)})
+	if a.Lane > 0 {
+		p = append(p, [2]string{"lane", strconv.Itoa(a.Lane)})
+	}
+	if a.Currency != "" {
+		p = append(p, [2]string{"cost", money(a.CostMicros, a.Currency, false)})
+	}
+	if d := a.Discarded; d != nil {
+		lost := cmp.Or(clean(d.Winner), "nobody: the job had closed")
+		p = append(p, [2]string{"lost to", fmt.Sprintf("%s, by %s", lost, time.Duration(d.AfterMS)*time.Millisecond)})
+	}
+	if r := a.Ruling; r != nil {
+		text := fmt.Sprintf("%s by %s at %s: %s", r.Outcome, r.By, when(r.At), r.Evidence)
+		if r.RiskAcknowledged {
+			text += " (risk acknowledged)"
+		}
+		p = append(p, [2]string{"ruled", clean(text)})
 	}
 	return p
+}
+
+func failureText(f *onejob.Failure) string {
+	if f == nil {
+		return ""
+	}
+	return clean(f.Code + ": " + f.Message)
+}
+
+// evidenceView is what people are shown of what was seen; -o json has all of it.
+type evidenceView struct {
+	Status       int    `json:"status"`
+	Error        string `json:"error"`
+	BytesWritten int64  `json:"bytes_written"`
+	BytesRead    int64  `json:"bytes_read"`
+	EndedMS      int64  `json:"ended_ms"`
+	Excerpt      string `json:"excerpt"`
+	Rule         string `json:"rule"`
+}
+
+func (e *evidenceView) text() string {
+	var seen []string
+	if e.Status != 0 {
+		seen = append(seen, "status "+strconv.Itoa(e.Status))
+	}
+	if e.BytesWritten != 0 || e.BytesRead != 0 {
+		seen = append(seen, fmt.Sprintf("%d bytes sent and %d received", e.BytesWritten, e.BytesRead))
+	}
+	if e.EndedMS != 0 {
+		seen = append(seen, fmt.Sprintf("over after %s", time.Duration(e.EndedMS)*time.Millisecond))
+	}
+	if e.Rule != "" {
+		seen = append(seen, "by rule "+e.Rule)
+	}
+	if e.Error != "" {
+		seen = append(seen, e.Error)
+	}
+	if e.Excerpt != "" {
+		seen = append(seen, "it began "+strconv.Quote(e.Excerpt))
+	}
+	return strings.Join(seen, ", ")
 }
 
 func when(t time.Time) string {

@@ -131,6 +131,19 @@ func (s *stage) untilDiscarded(ctx context.Context, id string) (attempt, error) 
 	return a, err
 }
 
+// releaseUntilDiscarded lets what the primary holds go: when the winner has won, and
+// not by a clock that a busy machine outruns.
+func (s *stage) releaseUntilDiscarded(ctx context.Context, id string) (attempt, error) {
+	var a attempt
+	err := s.until(ctx, "the late answer is discarded", func() (bool, error) {
+		s.primary.Release() // each time: it may not have come yet
+		var err error
+		a, err = s.attempt(ctx, id)
+		return a.State == "discarded" && a.Discarded != nil, err
+	})
+	return a, err
+}
+
 // playRestart kills the server in the middle of work.
 func playRestart(ctx context.Context, s *stage) error {
 	s.scene("The server is killed with -9 while one charge is at the provider and others wait. After the restart every acknowledged job is there; what was on the wire is unknown, since nobody can know; the rest is done once.")

@@ -10,8 +10,8 @@ import (
 // playRace starts a second lane beside a slow one.
 func playRace(ctx context.Context, s *stage) error {
 	s.scene("The work costs money only, and the primary is slow. After 300 ms another lane starts at the fallback, which answers first. The primary's answer comes later: there is one result, and the loser is kept with what it cost.")
-	s.primary.Script(sim.MustParse("late=1500ms")...)
-	kind := `{effect: none, targets: [acme, backup], timeout: 5s, race: {after: 300ms, lanes: 2}, failover: {declared: "both draw the same picture"}}`
+	s.primary.Script(sim.MustParse("hold")...)
+	kind := `{effect: none, targets: [acme, backup], timeout: 20s, race: {after: 300ms, lanes: 2}, failover: {declared: "both draw the same picture"}}`
 	if err := s.open(ctx, kind, `    cost: body.cost_micros`); err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func playRace(ctx context.Context, s *stage) error {
 	}
 	loser, winner := won.body.Attempts[0], won.body.Attempts[1]
 	s.say("attempt 2", "in lane 1 at %s won the result slot; attempt 1 is %s", winner.Target, loser.State)
-	late, err := s.untilDiscarded(ctx, loser.ID)
+	late, err := s.releaseUntilDiscarded(ctx, loser.ID)
 	if err != nil {
 		return err
 	}

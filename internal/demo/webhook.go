@@ -25,8 +25,8 @@ func playWebhook(ctx context.Context, s *stage) error {
 		return err
 	}
 	defer r.close()
-	s.primary.Script(sim.MustParse("late=3s")...)
-	kind := `{effect: none, targets: [acme, backup], timeout: 10s, race: {after: 200ms, lanes: 2}, failover: {declared: "both draw the same picture"}}`
+	s.primary.Script(sim.MustParse("hold")...)
+	kind := `{effect: none, targets: [acme, backup], timeout: 20s, race: {after: 200ms, lanes: 2}, failover: {declared: "both draw the same picture"}}`
 	if err := s.open(ctx, kind, ""); err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func playWebhook(ctx context.Context, s *stage) error {
 	if err := s.until(ctx, "the webhook was taken", func() (bool, error) { return r.taken() > 0, nil }); err != nil {
 		return err
 	}
-	if _, err := s.untilDiscarded(ctx, won.body.Attempts[0].ID); err != nil {
+	if _, err := s.releaseUntilDiscarded(ctx, won.body.Attempts[0].ID); err != nil {
 		return err
 	}
 	s.say("attempt 1", "finishes too late: discarded, and nobody is told of another end")

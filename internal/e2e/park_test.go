@@ -13,7 +13,7 @@ import (
 // took every other job down with it.
 func TestAJobWhoseAttemptsKillTheProcessThreeTimesIsParkedAndCanBeLetGo(t *testing.T) {
 	onBothStores(t, func(t *testing.T, storeURL string) {
-		s := newSite(t, storeURL, "{effect: external, targets: [acme], timeout: 5s, linger: 5s, send_within: 100ms, per_target: 1}", sim.Options{})
+		s := newSite(t, storeURL, "{effect: external, targets: [acme], timeout: 5s, linger: 5s, send_within: 1s, per_target: 1}", sim.Options{})
 		s.addLines("    idempotency_header:", `    max_execution: 200ms
     lookup: {url: "`+s.provider.URL()+`/v1/charges/{attempt_id}", authoritative: true, every: 100ms, succeeded: "body.status == 'succeeded'"}
 `)

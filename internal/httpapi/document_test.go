@@ -74,7 +74,8 @@ type openAPI struct {
 		OperationID string
 		Summary     string
 		Responses   map[string]struct {
-			Content map[string]struct {
+			Description string
+			Content     map[string]struct {
 				Schema struct {
 					Ref string `json:"$ref"`
 				}
@@ -181,6 +182,12 @@ func wantDocumented(t *testing.T, r *http.Request, got answer) {
 		}
 		if content.Schema.Ref != "" {
 			wantRef(t, content.Schema.Ref, got.body)
+		}
+		if media == "application/problem+json" {
+			var p struct{ Code string }
+			if err := json.Unmarshal(got.body, &p); err != nil || !slices.Contains(strings.Split(resp.Description, ", "), p.Code) {
+				t.Errorf("%s %s: %d %q is not among the documented: %s", r.Method, path, got.status, p.Code, resp.Description)
+			}
 		}
 		return
 	}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -22,7 +23,8 @@ func (a *api) enableWebhookEndpoint(w http.ResponseWriter, r *http.Request) erro
 	if n < 0 {
 		return &onejob.Error{Code: onejob.CodeNotFound, Message: "there is no endpoint \"" + shorten(id) + "\""}
 	}
-	if err := a.client.EnableEndpoint(r.Context(), id); err != nil {
+	enable := onejob.EndpointEnableParams{ID: id, Owner: cmp.Or(endpoints[n].Owner, c.owner), Actor: c.actor}
+	if err := a.client.EnableEndpoint(r.Context(), enable); err != nil {
 		return err
 	}
 	a.log.InfoContext(r.Context(), "an endpoint of webhooks was enabled", slog.String("endpoint", id), slog.String("actor", c.actor))

@@ -12,12 +12,12 @@ import (
 
 // AuditEntry is one thing that a person did with power.
 type AuditEntry struct {
-	Owner   string             `json:"owner" doc:"Whose jobs or keys it concerns"`
+	Owner   string             `json:"owner" doc:"Whose jobs or keys it concerns; /instance: everybody's"`
 	Seq     int64              `json:"seq" doc:"1 for the owner's first"`
 	At      time.Time          `json:"at"`
 	Actor   string             `json:"actor" doc:"Who did it"`
 	Action  onejob.AuditAction `json:"action" doc:"As in job.cancel; more may come"`
-	Subject string             `json:"subject" doc:"Id of the job, attempt, incident or key"`
+	Subject string             `json:"subject" doc:"Id of the job, attempt, incident, key, webhook or endpoint; empty: the store"`
 	Detail  string             `json:"detail" doc:"The outcome and the reason given"`
 	Prev    string             `json:"prev" doc:"Hash of the owner's entry before, hexadecimal; empty for the first"`
 	Hash    string             `json:"hash" doc:"SHA-256 of prev and the canonical form of the rest, hexadecimal"`
@@ -79,7 +79,7 @@ func (q *query) auditCursor() *onejob.AuditCursor {
 func listAuditDoc() operation {
 	return operation{
 		id: "listAudit", summary: "List what people did with power, newest first",
-		description: "Rulings, cancels, unblocks, presses of the fallback button, closed incidents, keys. Entries are never changed or removed.",
+		description: "Rulings, cancels, unblocks, presses of the fallback button, webhooks sent again, endpoints enabled, closed incidents, keys. What concerns the whole instance, as restores do, is under the owner /instance, for admins. Entries are never changed or removed.",
 		query: []param{
 			{name: "owner", says: "For admins"}, {name: "cursor", says: "next_cursor of the page before"}, limitParam,
 		},

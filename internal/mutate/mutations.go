@@ -269,4 +269,14 @@ var mutations = []mutation{
 		edits: []edit{{"decide.go", "if len(d.attempts) < ParkAfter {", "if true {"}},
 		tests: []string{".", "./store/memory"},
 	},
+	{
+		name:  "a webhook resent that the audit does not tell, SQLite",
+		edits: []edit{{"store/sqlite/delivery.go", "return x.audit(p.AuditOf(d))", "return nil"}},
+		tests: []string{"-run", "TestStore/Audit", "./store/sqlite"},
+	},
+	{
+		name:  "a restore confirmed that the audit does not tell, PostgreSQL",
+		edits: []edit{{"store/postgres/restore.go", "[]onejob.AuditEntry{restored.AuditOfConfirm(actor)}, nil", "[]onejob.AuditEntry{restored.AuditOfConfirm(actor)}[:0], nil"}},
+		tests: []string{"-run", "TestStore/Audit", "./store/postgres"},
+	},
 }

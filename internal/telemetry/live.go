@@ -17,7 +17,7 @@ type live struct {
 	statsFunc func(ctx context.Context) (onejob.Stats, error)
 	nowFunc   func() time.Time
 
-	jobs, blocked, unknown, oldestUnknown, oldestQueued, up *prometheus.Desc
+	jobs, blocked, unknown, oldestUnknown, oldestQueued, webhooks, oldestWebhook, up *prometheus.Desc
 }
 
 func newLive(statsFunc func(ctx context.Context) (onejob.Stats, error), nowFunc func() time.Time) *live {
@@ -34,13 +34,15 @@ func newLive(statsFunc func(ctx context.Context) (onejob.Stats, error), nowFunc 
 		unknown:       desc("onejob_unknown_attempts", "Attempts whose outcome is unknown.", "target"),
 		oldestUnknown: desc("onejob_unknown_oldest_age_seconds", "How long the oldest unknown attempt has been unknown; 0: there is none."),
 		oldestQueued:  desc("onejob_jobs_oldest_due_age_seconds", "How long the job that is longest due has been due; 0: there is none."),
+		webhooks:      desc("onejob_webhooks_pending", "Webhooks that are to be sent, those to disabled endpoints too."),
+		oldestWebhook: desc("onejob_webhooks_oldest_pending_age_seconds", "How long the oldest webhook that is to be sent has waited since it was made or resent; 0: there is none."),
 		up:            desc("onejob_store_up", "1 when the store answered this scrape."),
 	}
 }
 
 // Describe implements [prometheus.Collector].
 func (l *live) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{l.jobs, l.blocked, l.unknown, l.oldestUnknown, l.oldestQueued, l.up} {
+	for _, d := range []*prometheus.Desc{l.jobs, l.blocked, l.unknown, l.oldestUnknown, l.oldestQueued, l.webhooks, l.oldestWebhook, l.up} {
 		ch <- d
 	}
 }
@@ -72,6 +74,8 @@ func (l *live) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(l.oldestUnknown, l.age(stats.OldestUnknown))
 	gauge(l.oldestQueued, l.age(stats.OldestQueued))
+	gauge(l.webhooks, float64(stats.PendingDeliveries))
+	gauge(l.oldestWebhook, l.age(stats.OldestDelivery))
 }
 
 // age is in seconds; clocks that disagree make it no less than zero.

@@ -98,6 +98,8 @@ func TestGaugesAreReadFromTheStoreWhenScraped(t *testing.T) {
 				UnknownByTarget: map[string]int64{"acme": 2},
 				OldestUnknown:   now.Add(-time.Minute),
 				OldestQueued:    now.Add(time.Second), // by a clock that is ahead of ours
+
+				PendingDeliveries: 3, OldestDelivery: now.Add(-time.Hour),
 			}, nil
 		},
 	})
@@ -105,7 +107,8 @@ func TestGaugesAreReadFromTheStoreWhenScraped(t *testing.T) {
 		`onejob_jobs_live{state="blocked"} 2`, `onejob_jobs_live{state="queued"} 0`,
 		`onejob_jobs_blocked{reason="attempt_unknown"} 2`,
 		`onejob_unknown_attempts{target="acme"} 2`,
-		`onejob_unknown_oldest_age_seconds 60`, `onejob_jobs_oldest_due_age_seconds 0`, `onejob_store_up 1`,
+		`onejob_unknown_oldest_age_seconds 60`, `onejob_jobs_oldest_due_age_seconds 0`,
+		`onejob_webhooks_pending 3`, `onejob_webhooks_oldest_pending_age_seconds 3600`, `onejob_store_up 1`,
 	)
 }
 

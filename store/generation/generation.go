@@ -209,7 +209,7 @@ func (s *Store) look(ctx context.Context) error {
 // observe concludes from a reading, made when known had been seen.
 func (s *Store) observe(ctx context.Context, g onejob.Generation, known int64) (err error) {
 	if g.Number < known {
-		if g, err = s.restore.RestoreDeclare(ctx, known); err != nil {
+		if g, err = s.restore.RestoreDeclare(ctx, onejob.RestoreDeclareParams{Seen: known}); err != nil {
 			return err
 		}
 	}

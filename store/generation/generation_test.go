@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,8 +46,8 @@ func (w whole) GenerationAdvance(ctx context.Context) (onejob.Generation, error)
 	return w.memory.GenerationAdvance(ctx)
 }
 
-func (w whole) RestoreDeclare(ctx context.Context, seen int64) (onejob.Generation, error) {
-	return w.memory.RestoreDeclare(ctx, seen)
+func (w whole) RestoreDeclare(ctx context.Context, p onejob.RestoreDeclareParams) (onejob.Generation, error) {
+	return w.memory.RestoreDeclare(ctx, p)
 }
 
 func (w whole) RestoreHold(ctx context.Context, limit int) (onejob.RestoreHeld, error) {
@@ -238,8 +239,9 @@ func TestAStoreBehindTheFileTakesNoWorkUntilItIsConfirmed(t *testing.T) {
 func TestAStoreThatFallsBehindWhileItIsInUseIsFound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &replaced{Store: memory.Open(memory.Options{})}
-		watched, err := generation.New(t.Context(), s.Store, s, generation.Options{})
+		first, s := memory.Open(memory.Options{}), &replaced{}
+		s.now.Store(first)
+		watched, err := generation.New(t.Context(), first, s, generation.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,16 +250,36 @@ func TestAStoreThatFallsBehindWhileItIsInUseIsFound(t *testing.T) {
 			create(t, watched, string(rune('a'+i)))
 			time.Sleep(2 * time.Second)
 		}
-		s.Store = memory.Open(memory.Options{}) // an old copy, at number 1
+		s.now.Store(memory.Open(memory.Options{})) // an old copy, at number 1
 		time.Sleep(10 * time.Second)
-		if g := number(t, s.Store); !g.Unconfirmed() {
+		if g := number(t, s.now.Load()); !g.Unconfirmed() {
 			t.Errorf("the copy is %+v; want it found", g)
 		}
 	})
 }
 
 // replaced is a store whose database somebody can put another in place of.
-type replaced struct{ *memory.Store }
+type replaced struct{ now atomic.Pointer[memory.Store] }
+
+func (r *replaced) Generation(ctx context.Context) (onejob.Generation, error) {
+	return r.now.Load().Generation(ctx)
+}
+
+func (r *replaced) GenerationAdvance(ctx context.Context) (onejob.Generation, error) {
+	return r.now.Load().GenerationAdvance(ctx)
+}
+
+func (r *replaced) RestoreDeclare(ctx context.Context, p onejob.RestoreDeclareParams) (onejob.Generation, error) {
+	return r.now.Load().RestoreDeclare(ctx, p)
+}
+
+func (r *replaced) RestoreHold(ctx context.Context, limit int) (onejob.RestoreHeld, error) {
+	return r.now.Load().RestoreHold(ctx, limit)
+}
+
+func (r *replaced) RestoreConfirm(ctx context.Context, actor string) (onejob.Generation, error) {
+	return r.now.Load().RestoreConfirm(ctx, actor)
+}
 
 func TestAStoreThatAnotherNodeFoundRestoredIsLookedAt(t *testing.T) {
 	t.Parallel()
@@ -266,7 +288,7 @@ func TestAStoreThatAnotherNodeFoundRestoredIsLookedAt(t *testing.T) {
 		watched := watch(t, s, generation.Options{LookEvery: time.Hour})
 		running(t, watched)
 		time.Sleep(2 * time.Second)
-		if _, err := s.RestoreDeclare(t.Context(), 99); err != nil {
+		if _, err := s.RestoreDeclare(t.Context(), onejob.RestoreDeclareParams{Seen: 99}); err != nil {
 			t.Fatal(err)
 		}
 		if r := create(t, watched, "fresh"); onejob.CodeOf(r.Err) != onejob.CodeRestoreUnconfirmed {
@@ -308,7 +330,7 @@ func TestAFileThatAnotherProcessMovedAheadStaysAhead(t *testing.T) {
 	if err := os.WriteFile(path, []byte("1000\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g, err := s.RestoreDeclare(t.Context(), 1000)
+	g, err := s.RestoreDeclare(t.Context(), onejob.RestoreDeclareParams{Seen: 1000})
 	if err != nil || !g.Unconfirmed() {
 		t.Fatal(g, err)
 	}

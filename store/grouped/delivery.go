@@ -39,7 +39,9 @@ func (n noDeliveries) DeliveryResend(context.Context, onejob.DeliveryResendParam
 
 func (n noDeliveries) EndpointDisable(context.Context, string, string) error { return n.refuse() }
 
-func (n noDeliveries) EndpointEnable(context.Context, string) error { return n.refuse() }
+func (n noDeliveries) EndpointEnable(context.Context, onejob.EndpointEnableParams) error {
+	return n.refuse()
+}
 
 func (n noDeliveries) EndpointDisabled(context.Context) ([]onejob.DisabledEndpoint, error) {
 	return nil, n.refuse()

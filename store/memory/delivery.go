@@ -127,6 +127,7 @@ func (s *Store) DeliveryResend(ctx context.Context, p onejob.DeliveryResendParam
 	d.State, d.Tries, d.Status, d.Error = onejob.DeliveryPending, 0, 0, ""
 	d.since, d.DueAt, d.FinishedAt = now, now, time.Time{}
 	d.Resent++
+	s.audit(p.AuditOf(&d.Delivery), now)
 	return copyDelivery(d, false), nil
 }
 

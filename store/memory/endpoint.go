@@ -22,13 +22,16 @@ func (s *Store) EndpointDisable(ctx context.Context, id, reason string) error {
 }
 
 // EndpointEnable lets an endpoint be sent webhooks again.
-func (s *Store) EndpointEnable(ctx context.Context, id string) error {
-	_, end, err := s.begin(ctx)
+func (s *Store) EndpointEnable(ctx context.Context, p onejob.EndpointEnableParams) error {
+	now, end, err := s.begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer end()
-	delete(s.disabled, id)
+	if d, disabled := s.disabled[p.ID]; disabled {
+		delete(s.disabled, p.ID)
+		s.audit(p.AuditOf(d.Reason), now)
+	}
 	return nil
 }
 

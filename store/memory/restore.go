@@ -22,10 +22,14 @@ func (s *Store) GenerationAdvance(ctx context.Context) (onejob.Generation, error
 
 // RestoreDeclare says that somebody has seen a number. There is no copy of this
 // store that could be behind it; simulations say so all the same.
-func (s *Store) RestoreDeclare(ctx context.Context, seen int64) (onejob.Generation, error) {
+func (s *Store) RestoreDeclare(ctx context.Context, p onejob.RestoreDeclareParams) (onejob.Generation, error) {
 	return s.generationAfter(ctx, func(now time.Time) error {
-		if s.generation.Number < seen {
-			s.generation.Number, s.generation.RestoredAt = onejob.GenerationBeyond(seen), now
+		if s.generation.Number >= p.Seen {
+			return nil
+		}
+		s.generation.Number, s.generation.RestoredAt = onejob.GenerationBeyond(p.Seen), now
+		if entry, byPerson := p.AuditOf(s.generation); byPerson {
+			s.audit(entry, now)
 		}
 		return nil
 	})
@@ -42,6 +46,7 @@ func (s *Store) RestoreConfirm(ctx context.Context, actor string) (onejob.Genera
 				return onejob.ErrorOfHold()
 			}
 		}
+		s.audit(s.generation.AuditOfConfirm(actor), now)
 		s.generation.RestoredAt, s.generation.ConfirmedAt, s.generation.ConfirmedBy = time.Time{}, now, actor
 		return nil
 	})

@@ -20,6 +20,12 @@ func (s *Store) Stats(ctx context.Context) (onejob.Stats, error) {
 	for r := range s.live {
 		count(&stats, &r.job, now)
 	}
+	for _, d := range s.outbox {
+		if d.State == onejob.DeliveryPending {
+			stats.PendingDeliveries++
+			stats.OldestDelivery = earliest(stats.OldestDelivery, d.since)
+		}
+	}
 	return stats, nil
 }
 

@@ -206,31 +206,30 @@ RETURNING ` + deliveryColumns
 // DeliveryResend implements [onejob.DeliveryStore].
 func (s *Store) DeliveryResend(ctx context.Context, p onejob.DeliveryResendParams) (resent onejob.Delivery, err error) {
 	part, ok := onejob.PartOfDeliveryID(p.ID)
-	answer := onejob.ErrorOfNoDelivery(p.ID)
 	if !ok || !storable(p.Owner) {
-		return resent, answer
+		return resent, onejob.ErrorOfNoDelivery(p.ID)
 	}
-	act := func(ctx context.Context, t *txn, _ []int) error {
+	found := false
+	err = s.audited(ctx, func(ctx context.Context, t *txn) (entries []onejob.AuditEntry, err error) {
 		b := t.batch()
 		b.Queue(sqlDeliveryHold, int16(part), p.ID)
 		if err := t.send(ctx, b); err != nil {
-			return err
+			return nil, err
 		}
 		b = t.batch()
-		found := false
+		found = false
 		b.Queue(sqlDeliveryResend, int16(part), p.ID, p.Owner).Query(func(rows pgx.Rows) error {
 			return forEach(rows, func(row pgx.Row) (err error) {
 				found = true
 				resent, err = scanDelivery(row)
+				entries = append(entries, p.AuditOf(&resent))
 				return err
 			})
 		})
-		err := t.commit(ctx, b)
-		if err == nil && found {
-			answer = nil
-		}
-		return err
+		return entries, t.send(ctx, b)
+	})
+	if err == nil && !found {
+		err = onejob.ErrorOfNoDelivery(p.ID)
 	}
-	err = s.each(ctx, []int{0}, act, func(_ int, err error) { answer = err })
-	return resent, cmp.Or(err, answer)
+	return resent, err
 }

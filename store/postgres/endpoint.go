@@ -18,12 +18,23 @@ func (s *Store) EndpointDisable(ctx context.Context, id, reason string) error {
 	return onejob.Unavailable(err)
 }
 
-const sqlEndpointEnable = `DELETE FROM webhook_endpoints WHERE id = $1`
+// Zero rows: it is not disabled.
+const sqlEndpointEnable = `DELETE FROM webhook_endpoints WHERE id = $1 RETURNING reason`
 
 // EndpointEnable implements [onejob.DeliveryStore].
-func (s *Store) EndpointEnable(ctx context.Context, id string) error {
-	_, err := s.pool.Exec(ctx, sqlEndpointEnable, clean(id))
-	return onejob.Unavailable(err)
+func (s *Store) EndpointEnable(ctx context.Context, p onejob.EndpointEnableParams) error {
+	return s.audited(ctx, func(ctx context.Context, t *txn) (entries []onejob.AuditEntry, err error) {
+		b := t.batch()
+		b.Queue(sqlEndpointEnable, clean(p.ID)).Query(func(rows pgx.Rows) error {
+			return forEach(rows, func(row pgx.Row) error {
+				var reason string
+				err := row.Scan(&reason)
+				entries = append(entries, p.AuditOf(reason))
+				return err
+			})
+		})
+		return entries, t.send(ctx, b)
+	})
 }
 
 const sqlEndpointsDisabled = `SELECT id, reason, disabled_at FROM webhook_endpoints ORDER BY id`

@@ -74,17 +74,44 @@ func (s *Store) generation(row pgx.Row) (onejob.Generation, error) {
 }
 
 // RestoreDeclare implements [onejob.RestoreStore].
-func (s *Store) RestoreDeclare(ctx context.Context, seen int64) (onejob.Generation, error) {
-	if _, err := s.pool.Exec(ctx, sqlRestoreDeclare, seen, onejob.GenerationBeyond(seen)); err != nil {
-		return onejob.Generation{}, onejob.Unavailable(err)
+func (s *Store) RestoreDeclare(ctx context.Context, p onejob.RestoreDeclareParams) (onejob.Generation, error) {
+	err := s.audited(ctx, func(ctx context.Context, t *txn) (entries []onejob.AuditEntry, err error) {
+		b := t.batch()
+		b.Queue(sqlRestoreDeclare+` RETURNING `+sqlGenerationColumns, p.Seen, onejob.GenerationBeyond(p.Seen)).Query(func(rows pgx.Rows) error {
+			return forEach(rows, func(row pgx.Row) error {
+				g, err := scanGeneration(row)
+				if entry, byPerson := p.AuditOf(g); byPerson {
+					entries = append(entries, entry)
+				}
+				return err
+			})
+		})
+		return entries, t.send(ctx, b)
+	})
+	if err != nil {
+		return onejob.Generation{}, err
 	}
 	return s.Generation(ctx)
 }
 
 // RestoreConfirm implements [onejob.RestoreStore].
 func (s *Store) RestoreConfirm(ctx context.Context, actor string) (onejob.Generation, error) {
-	if _, err := s.pool.Exec(ctx, sqlRestoreConfirm, clean(actor)); err != nil {
-		return onejob.Generation{}, onejob.Unavailable(err)
+	err := s.audited(ctx, func(ctx context.Context, t *txn) ([]onejob.AuditEntry, error) {
+		var restored onejob.Generation
+		var confirmed int64
+		b := t.batch()
+		b.Queue(sqlGeneration + ` FOR UPDATE`).QueryRow(func(row pgx.Row) (err error) {
+			restored, err = scanGeneration(row)
+			return err
+		})
+		b.Queue(sqlRestoreConfirm, clean(actor)).Exec(affected(&confirmed))
+		if err := t.send(ctx, b); err != nil || confirmed == 0 {
+			return nil, err
+		}
+		return []onejob.AuditEntry{restored.AuditOfConfirm(actor)}, nil
+	})
+	if err != nil {
+		return onejob.Generation{}, err
 	}
 	g, err := s.Generation(ctx)
 	if err == nil && g.Unconfirmed() {

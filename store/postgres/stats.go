@@ -35,6 +35,8 @@ SELECT a.target, count(*),
   FROM attempts a JOIN job_states s ON s.part = a.part AND s.job_id = a.job_id
  WHERE a.state = 'unknown'
  GROUP BY a.target`
+
+	sqlStatsDeliveries = `SELECT count(*), min(since) FROM deliveries WHERE state = 'pending'`
 )
 
 // Stats implements [onejob.Store].
@@ -63,6 +65,12 @@ func (s *Store) Stats(ctx context.Context) (onejob.Stats, error) {
 		})
 		b.Queue(sqlStatsBlocked).Query(func(rows pgx.Rows) error { return forEach(rows, counted.addBlocked) })
 		b.Queue(sqlStatsUnknown).Query(func(rows pgx.Rows) error { return forEach(rows, counted.addUnknown) })
+		b.Queue(sqlStatsDeliveries).QueryRow(func(row pgx.Row) error {
+			var oldest pgtype.Timestamptz
+			err := row.Scan(&stats.PendingDeliveries, &oldest)
+			stats.OldestDelivery = timeOf(oldest)
+			return err
+		})
 		return t.commit(ctx, b)
 	})
 	return stats, onejob.Unavailable(err)

@@ -199,8 +199,8 @@ func (s *Store) DeliveryResend(ctx context.Context, p onejob.DeliveryResendParam
 			return onejob.ErrorOfNoDelivery(p.ID)
 		default:
 			resent = *d
+			return x.audit(p.AuditOf(d))
 		}
-		return nil
 	})
 	return resent, err
 }

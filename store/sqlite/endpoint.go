@@ -15,9 +15,16 @@ func (s *Store) EndpointDisable(ctx context.Context, id, reason string) error {
 }
 
 // EndpointEnable lets an endpoint be sent webhooks again.
-func (s *Store) EndpointEnable(ctx context.Context, id string) error {
+func (s *Store) EndpointEnable(ctx context.Context, p onejob.EndpointEnableParams) error {
 	return s.write(ctx, func(x *tx) error {
-		_, err := x.exec(`DELETE FROM webhook_endpoints WHERE id = ?`, id)
+		var entries []onejob.AuditEntry // of one that was disabled
+		err := x.query(`DELETE FROM webhook_endpoints WHERE id = ? RETURNING reason`, func(r *row) error {
+			entries = append(entries, p.AuditOf(r.String()))
+			return nil
+		}, p.ID)
+		for i := 0; err == nil && i < len(entries); i++ {
+			err = x.audit(entries[i])
+		}
 		return err
 	})
 }

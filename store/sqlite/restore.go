@@ -44,15 +44,18 @@ func (s *Store) GenerationAdvance(ctx context.Context) (onejob.Generation, error
 
 // RestoreDeclare says that somebody has seen a number. Zero rows: the store is not
 // behind it.
-func (s *Store) RestoreDeclare(ctx context.Context, seen int64) (g onejob.Generation, err error) {
+func (s *Store) RestoreDeclare(ctx context.Context, p onejob.RestoreDeclareParams) (g onejob.Generation, err error) {
 	err = s.write(ctx, func(x *tx) error {
-		_, err := x.exec(`
+		n, err := x.exec(`
 			UPDATE store_generation SET number = ?, restored_at = ?
-			WHERE id = 1 AND number < ?`, onejob.GenerationBeyond(seen), x.now, seen)
+			WHERE id = 1 AND number < ?`, onejob.GenerationBeyond(p.Seen), x.now, p.Seen)
 		if err != nil {
 			return err
 		}
 		g, err = x.generation()
+		if entry, byPerson := p.AuditOf(g); err == nil && n == 1 && byPerson {
+			err = x.audit(entry)
+		}
 		return err
 	})
 	return g, err
@@ -166,13 +169,20 @@ func (s *Store) hold(x *tx, ref onejob.JobRef, since time.Time, held *onejob.Res
 // to hold, or nothing to confirm.
 func (s *Store) RestoreConfirm(ctx context.Context, actor string) (g onejob.Generation, err error) {
 	err = s.write(ctx, func(x *tx) error {
-		_, err := x.exec(`
+		restored, err := x.generation()
+		if err != nil {
+			return err
+		}
+		n, err := x.exec(`
 			UPDATE store_generation SET restored_at = NULL, confirmed_at = ?, confirmed_by = ?
 			WHERE id = 1 AND restored_at IS NOT NULL
 				AND NOT EXISTS (SELECT 1 FROM attempts WHERE state IN ('starting', 'running'))
 				AND NOT EXISTS (SELECT 1 FROM job_states WHERE state = 'queued' AND (held_at IS NULL OR held_at < restored_at))
 				AND NOT EXISTS (SELECT 1 FROM job_states WHERE state = 'blocked' AND (held_at IS NULL OR held_at < restored_at))`,
 			x.now, actor)
+		if err == nil && n == 1 {
+			err = x.audit(restored.AuditOfConfirm(actor))
+		}
 		if err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ func (s *Store) Stats(ctx context.Context) (onejob.Stats, error) {
 		Jobs: map[onejob.JobState]int64{}, Blocked: map[onejob.BlockReason]int64{}, UnknownByTarget: map[string]int64{},
 	}
 	err := s.read(ctx, func(x *tx) error {
-		for _, count := range []func(*onejob.Stats) error{x.countQueued, x.countRunning, x.countBlocked, x.countUnknown} {
+		for _, count := range []func(*onejob.Stats) error{x.countQueued, x.countRunning, x.countBlocked, x.countUnknown, x.countDeliveries} {
 			if err := count(&stats); err != nil {
 				return err
 			}
@@ -67,6 +67,13 @@ func (x *tx) countUnknown(stats *onejob.Stats) error {
 		}
 		stats.UnknownByTarget[target]++
 		stats.OldestUnknown = earliest(stats.OldestUnknown, since)
+		return nil
+	})
+}
+
+func (x *tx) countDeliveries(stats *onejob.Stats) error {
+	return x.query(`SELECT count(*), min(since) FROM deliveries WHERE state = 'pending'`, func(r *row) error {
+		stats.PendingDeliveries, stats.OldestDelivery = r.Int64(), r.Time()
 		return nil
 	})
 }

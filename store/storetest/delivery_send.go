@@ -224,8 +224,8 @@ func testDeliveryDisabled(f *fixture) {
 		f.Errorf("beside a disabled endpoint %+v were claimed; want the other endpoint's", claimed)
 	}
 	f.wantDelivery(d.ID, onejob.DeliveryPending)
-	f.noError(f.outbox().EndpointEnable(f.Context(), plain))
-	f.noError(f.outbox().EndpointEnable(f.Context(), plain))
+	f.noError(f.outbox().EndpointEnable(f.Context(), onejob.EndpointEnableParams{ID: plain, Actor: "olga"}))
+	f.noError(f.outbox().EndpointEnable(f.Context(), onejob.EndpointEnableParams{ID: plain, Actor: "olga"}))
 	if claimed := f.claimDeliveries(sendingTo()); len(claimed) != 2 || claimed[0].ID != d.ID && claimed[1].ID != d.ID {
 		f.Errorf("once enabled, %+v were claimed; want what had waited", claimed)
 	}
@@ -587,7 +587,7 @@ func testEndpointReason(f *fixture) {
 	if len(got) != 2 || got[0].ID != "ep_1" || got[1].ID != "ep_2" || got[1].Reason != "it answered 410" || !got[1].Since.Equal(since) || since.IsZero() {
 		f.Errorf("the disabled are %+v; want both by id, with the first reason and its time", got)
 	}
-	f.noError(o.EndpointEnable(f.Context(), "ep_1"))
+	f.noError(o.EndpointEnable(f.Context(), onejob.EndpointEnableParams{ID: "ep_1", Actor: "olga"}))
 	if got := list(); len(got) != 1 || got[0].ID != "ep_2" {
 		f.Errorf("the disabled are %+v; want ep_2", got)
 	}

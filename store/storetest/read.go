@@ -243,7 +243,11 @@ func testStats(f *fixture) {
 	f.blockedAtA("k3")
 	f.cancel(f.create("k4").ID)
 	queued := f.create("k5")
+	waits := f.ended("k6")
 	f.advance(time.Minute)
+	f.ended("k7")
+	delivered := f.ended("k8", withOwner("bob"))
+	f.noError(f.record(tried(delivered, onejob.DeliveryDelivered)))
 	stats, err := f.s.Stats(f.Context())
 	f.noError(err)
 	if stats.Jobs[onejob.JobQueued] != 1 || stats.Jobs[onejob.JobRunning] != 1 || stats.Jobs[onejob.JobBlocked] != 2 || stats.Jobs[onejob.JobCancelled] != 0 {
@@ -257,6 +261,9 @@ func testStats(f *fixture) {
 	}
 	if !stats.OldestQueued.Equal(queued.RunAfter) {
 		f.Errorf("the job longest due waits since %s; want %s", stats.OldestQueued, queued.RunAfter)
+	}
+	if stats.PendingDeliveries != 2 || !stats.OldestDelivery.Equal(waits.CreatedAt) {
+		f.Errorf("counted %d pending deliveries, the oldest since %s; want 2 since %s", stats.PendingDeliveries, stats.OldestDelivery, waits.CreatedAt)
 	}
 }
 

@@ -55,7 +55,7 @@ func (f *fixture) restored() onejob.Generation {
 	f.Helper()
 	f.advance(time.Second)
 	seen := f.generation().Number + 7
-	g, err := f.restores().RestoreDeclare(f.Context(), seen)
+	g, err := f.restores().RestoreDeclare(f.Context(), onejob.RestoreDeclareParams{Seen: seen})
 	f.noError(err)
 	if !g.Unconfirmed() || g.Number <= seen {
 		f.Fatalf("behind %d the store is %+v; want it restored, and ahead", seen, g)
@@ -113,7 +113,7 @@ func testGenerationGrows(f *fixture) {
 func testRestoreNotBehind(f *fixture) {
 	was := f.generation()
 	for _, seen := range []int64{0, was.Number - 1, was.Number} {
-		g, err := f.restores().RestoreDeclare(f.Context(), seen)
+		g, err := f.restores().RestoreDeclare(f.Context(), onejob.RestoreDeclareParams{Seen: seen})
 		f.noError(err)
 		if g != was {
 			f.Errorf("seen %d, the store is %+v; want it as it was: %+v", seen, g, was)
@@ -126,12 +126,12 @@ func testRestoreNotBehind(f *fixture) {
 // the one that found it.
 func testConfirmAway(f *fixture) {
 	found := f.generation().Number + 7
-	_, err := f.restores().RestoreDeclare(f.Context(), found)
+	_, err := f.restores().RestoreDeclare(f.Context(), onejob.RestoreDeclareParams{Seen: found})
 	f.noError(err)
 	confirmed, err := f.restores().RestoreConfirm(f.Context(), "olga")
 	f.noError(err)
 	f.create("since")
-	g, err := f.restores().RestoreDeclare(f.Context(), found+100_000)
+	g, err := f.restores().RestoreDeclare(f.Context(), onejob.RestoreDeclareParams{Seen: found + 100_000})
 	f.noError(err)
 	if g != confirmed {
 		f.Errorf("told of 100,000 more by a node that was away, the store is %+v; want it as it was confirmed: %+v", g, confirmed)
@@ -146,7 +146,7 @@ func testRestoreDeclaredOnce(f *fixture) {
 		r, _ := f.handle(i).(onejob.RestoreStore)
 		all.Go(func() {
 			var err error
-			if answers[i], err = r.RestoreDeclare(f.Context(), seen); err != nil {
+			if answers[i], err = r.RestoreDeclare(f.Context(), onejob.RestoreDeclareParams{Seen: seen}); err != nil {
 				f.Error(err)
 			}
 		})

@@ -70,7 +70,7 @@ func promises() []promise {
 	for _, subject := range [][]promise{
 		creating(), conflicting(), superseding(), reading(), claiming(), takingTurns(), starting(), holding(), finishing(), winning(), arrivingLate(),
 		resolving(), cancelling(), parking(), restoring(), purging(), isolating(), probing(), telling(), sending(), working(), keeping(),
-		auditing(), happening(), summing(), racingForReal(), constraining(), outboxConstraining(),
+		auditing(), auditTelling(), happening(), summing(), racingForReal(), constraining(), outboxConstraining(),
 	} {
 		all = append(all, subject...)
 	}
