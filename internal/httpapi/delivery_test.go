@@ -70,7 +70,7 @@ func (w *world) send(endpoint string, status int) {
 		w.t.Fatalf("DeliveryClaim: %d due, %v", len(due), err)
 	}
 	for _, d := range due {
-		p := onejob.DeliveryRecordParams{ID: d.ID, Tries: d.Tries, State: onejob.DeliveryDelivered, Status: status, Body: []byte(`{"secret":"body"}`)}
+		p := onejob.DeliveryRecordParams{ID: d.ID, Tries: d.Tries, Resent: d.Resent, State: onejob.DeliveryDelivered, Status: status, Body: []byte(`{"secret":"body"}`)}
 		if status >= 300 {
 			p.State, p.After, p.Error = onejob.DeliveryPending, time.Hour, fmt.Sprintf("the endpoint answered %d", status)
 		}

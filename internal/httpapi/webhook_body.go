@@ -20,7 +20,7 @@ type WebhookJob struct {
 	Attempts []AttemptSummary `json:"attempts,omitzero" hidden:"true"` // hides the job's
 
 	AttemptID     string `json:"attempt_id,omitzero" doc:"The attempt that the event is about"`
-	ResultOmitted bool   `json:"result_omitted,omitzero" doc:"The result is longer than 256 KiB; read it at /v1/jobs/{id}/result"`
+	ResultOmitted bool   `json:"result_omitted,omitzero" doc:"The result is longer than 256 KiB, and is read at /v1/jobs/{id}/result; or the webhook was resent after the job was purged, and it is gone"`
 }
 
 // maxWebhookResult bounds the result that a webhook brings along, in bytes.
@@ -35,6 +35,9 @@ func WebhookBody(d onejob.Delivery, j *onejob.Job) ([]byte, error) {
 	}
 	url := "/v1/jobs/" + j.ID + "/result"
 	result := j.Result
+	if j.Purged() && j.State == onejob.JobSucceeded {
+		told.Data.ResultOmitted, result = true, nil
+	}
 	if result != nil && len(resultValue(result, url)) > maxWebhookResult {
 		told.Data.ResultOmitted, result = true, nil
 	}

@@ -34,6 +34,16 @@ func told(t *testing.T, d onejob.Delivery, r *onejob.Result) (body map[string]an
 	return body, string(b)
 }
 
+func TestAWebhookThatIsResentAfterThePurgeSaysThatTheResultIsGone(t *testing.T) {
+	t.Parallel()
+
+	job := &onejob.Job{ID: "job_1", State: onejob.JobSucceeded, CompletedBy: "att_1", CreatedAt: happened, FinishedAt: happened, PurgedAt: happened}
+	body, err := httpapi.WebhookBody(onejob.Delivery{Event: onejob.WebhookJobSucceeded}, job)
+	if err != nil || !strings.Contains(string(body), `"result_omitted":true`) || strings.Contains(string(body), `"result":`) {
+		t.Errorf("body %s, %v; want result_omitted, and no result", body, err)
+	}
+}
+
 func asJSON(body string) *onejob.Result {
 	return &onejob.Result{ContentType: "application/json", Body: []byte(body)}
 }
