@@ -29,9 +29,9 @@ bench: ## jobs/s, p50/p99 and CPU a job on both stores, POST beside an echo serv
 mutate: ## break the guards one by one; a named test must notice each
 	go run ./internal/mutate
 
-generate: ## rewrite what is printed from code: OpenAPI, the configuration's schema, states, outcomes
-	go test . ./internal/httpapi ./internal/config ./provider/wire \
-	  -run 'TestStateMachineDoc|TestTheCommittedDocumentIsTheServed|TestTheCommittedSchemaIsTheOneOfTheDecoder|TestOutcomesDoc' -update
+generate: ## rewrite what is printed from code: OpenAPI, the configuration's schema, states, outcomes, faults
+	go test . ./internal/httpapi ./internal/config ./provider/wire ./sim \
+	  -run 'TestStateMachineDoc|TestTheCommittedDocumentIsTheServed|TestTheCommittedSchemaIsTheOneOfTheDecoder|TestOutcomesDoc|TestSimDoc' -update
 
 check-generate: generate ## fail if that changes anything
 	git diff --exit-code api docs

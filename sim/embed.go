@@ -22,6 +22,7 @@ const (
 	dimensions    = 64 // where none are asked for
 	maxDimensions = 4096
 	maxInputs     = 2048
+	maxNumbers    = 1 << 19 // of one answer
 )
 
 // askEmbeddings reads a request for embeddings: its inputs are the turns.
@@ -53,6 +54,9 @@ func askEmbeddings(body []byte) (*question, *failure) {
 		}
 	} else {
 		q.limit = dimensions
+	}
+	if q.limit*len(q.turns) > maxNumbers {
+		return nil, badRequest("input", fmt.Sprintf("input: at most %d numbers are answered at once; ask for fewer texts or dimensions", maxNumbers))
 	}
 	switch format := q.body.Get("encoding_format"); {
 	case format == nil, format.Str() == "float", format.Str() == "base64":

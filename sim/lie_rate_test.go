@@ -86,13 +86,16 @@ const numbered = `{"model":"m","messages":[{"role":"system","content":"x"},{"rol
 
 func TestRatesHoldWithinTheBoundsOfChance(t *testing.T) {
 	t.Parallel()
-	const n = 2000
+	n := 2000.0
+	if testing.Short() {
+		n = 400
+	}
 	for _, rate := range []float64{0.04, 0.5} {
 		for _, name := range []string{"fence", "system_refused", "upgraded"} {
 			t.Run(fmt.Sprint(name, rate), func(t *testing.T) {
 				t.Parallel()
 				p := minded(t, sim.MustParseMind(fmt.Sprintf("%s,seed=11", lieAt(name, rate))))
-				for i := range n {
+				for i := range int(n) {
 					served(p, onChat, fmt.Sprintf(numbered, i))
 				}
 				told := 0
@@ -103,7 +106,7 @@ func TestRatesHoldWithinTheBoundsOfChance(t *testing.T) {
 				}
 				// Five standard deviations: one honest run in two million is beyond.
 				if off, most := math.Abs(float64(told)-n*rate), 5*math.Sqrt(n*rate*(1-rate)); off > most {
-					t.Errorf("%s at %v was told %d times of %d; want %v within %.0f", name, rate, told, n, n*rate, most)
+					t.Errorf("%s at %v was told %d times of %.0f; want %v within %.0f", name, rate, told, n, n*rate, most)
 				}
 			})
 		}
@@ -134,7 +137,11 @@ func TestTheSameSeedLiesToTheSameRequests(t *testing.T) {
 	t.Parallel()
 	const mind = "fence=0.3,stringly=0.3,model_swapped=0.3"
 	seen := map[string]string{}
-	for seed := range 200 {
+	seeds := 200
+	if testing.Short() {
+		seeds = 20
+	}
+	for seed := range seeds {
 		text := fmt.Sprint(mind, ",seed=", seed)
 		got := lied(minded(t, sim.MustParseMind(text)), 12)
 		if again := lied(minded(t, sim.MustParseMind(text)), 12); again != got {

@@ -144,6 +144,7 @@ func tellings() []telling {
 
 		{lie: "empty_choices", path: onMessages, body: messagesJSON, changes: gone("content.0.type", messageText), out: 22},
 		{lie: "content_blocks", path: onChat, body: chatWords, changes: map[string]any{chatText: nil, chatText + ".0.type": "text", chatText + ".0.text": "one END two"}},
+		{lie: "model_swapped", path: onChat, body: chatWords, changes: map[string]any{"model": "m-lite"}},
 		{lie: "model_swapped", path: onResponses, body: responsesJSON, changes: map[string]any{"model": "m-lite"}},
 		{lie: "fingerprint_changed", path: onChat, body: chatWords, changes: map[string]any{"system_fingerprint": "fp_1ace00904d"}},
 		{lie: "count_drifts", path: onChat, body: chatWords, changes: map[string]any{"usage.prompt_tokens": 8.0}},

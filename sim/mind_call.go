@@ -63,7 +63,7 @@ func (c *call) think() bool {
 func (c *call) answerBy(q *question, mind Mind) bool {
 	nth := 0
 	if mind.Flaky {
-		nth = c.p.models.repeat(q.model + "\x00" + c.read.String())
+		nth = c.p.models.repeat(c.read.Bytes())
 	}
 	before := c.p.models.next(q.model)
 	c.thought = think(q, mind, c.read.Bytes(), before, nth)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,12 +19,12 @@ const AnyModel = "*"
 type models struct {
 	mu       sync.Mutex
 	minds    map[string]Mind
-	answered map[string]int // by model, since the last reset
-	repeats  *bounded[int]  // by the request, of flaky minds
+	answered *bounded[int] // by model, since the last reset
+	repeats  *bounded[int] // by the request, of flaky minds
 }
 
 func newModels(minds map[string]Mind, max int) (*models, error) {
-	m := &models{repeats: newBounded[int](max, 0)}
+	m := &models{answered: newBounded[int](maxModels, 0), repeats: newBounded[int](max, 0)}
 	return m, m.replace(minds)
 }
 
@@ -40,7 +41,7 @@ func (m *models) replace(minds map[string]Mind) error {
 	if len(errs) == 0 {
 		m.minds = maps.Clone(minds)
 	}
-	m.answered = map[string]int{}
+	m.answered.clear()
 	m.repeats.clear()
 	return errors.Join(errs...)
 }
@@ -59,7 +60,7 @@ func (m *models) change(minds map[string]*Mind) {
 		} else {
 			next[name] = *mind
 		}
-		delete(m.answered, name)
+		m.answered.put(name, 0, 0)
 	}
 	m.minds = next
 }
@@ -91,12 +92,15 @@ func (m *models) find(name string) (Mind, bool) {
 func (m *models) next(name string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.answered[name]++
-	return m.answered[name] - 1
+	n := m.answered.get(name)
+	m.answered.put(name, n+1, 0)
+	return n
 }
 
 // repeat counts a request and returns how often it came before.
-func (m *models) repeat(digest string) int {
+func (m *models) repeat(body []byte) int {
+	sum := sha256.Sum256(body)
+	digest := string(sum[:])
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := m.repeats.get(digest)

@@ -36,6 +36,9 @@ func (w *writer) text(s *Value, p place) (*Value, error) {
 		return nil, p.fail("minLength is more than maxLength, or than is ever written")
 	}
 	text = fit(text, least, most)
+	if w.bytes += len(text); w.bytes > maxBytes {
+		return nil, p.fail("the schema asks for more than is ever written")
+	}
 	if pattern := s.Get("pattern").Str(); pattern != "" {
 		matching, err := match(pattern, text, p.index)
 		if err != nil {

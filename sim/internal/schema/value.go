@@ -36,11 +36,15 @@ type Value struct {
 	By    *Value   // the schema that it was written for; nil: none
 }
 
-// Parse reads one JSON value. It fails on invalid JSON and on trailing data.
+// maxNesting bounds how deep a value that is read may be.
+const maxNesting = 512
+
+// Parse reads one JSON value. It fails on invalid JSON, on trailing data and on
+// more than 512 levels.
 func Parse(raw []byte) (*Value, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
-	v, err := next(dec)
+	v, err := next(dec, maxNesting)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +54,11 @@ func Parse(raw []byte) (*Value, error) {
 	return v, nil
 }
 
-func next(dec *json.Decoder) (*Value, error) {
+// next reads a value of so many levels at most.
+func next(dec *json.Decoder, levels int) (*Value, error) {
+	if levels == 0 {
+		return nil, errors.New("the value is nested too deep")
+	}
 	token, err := dec.Token()
 	if errors.Is(err, io.EOF) {
 		return nil, io.ErrUnexpectedEOF
@@ -67,21 +75,21 @@ func next(dec *json.Decoder) (*Value, error) {
 		return Str(t), nil
 	case json.Delim:
 		if t == '{' {
-			return members(dec)
+			return members(dec, levels-1)
 		}
-		return elements(dec)
+		return elements(dec, levels-1)
 	}
 	return &Value{}, nil
 }
 
-func members(dec *json.Decoder) (*Value, error) {
+func members(dec *json.Decoder, levels int) (*Value, error) {
 	v := &Value{Kind: Object}
 	for dec.More() {
 		name, err := dec.Token()
 		if err != nil {
 			return nil, err
 		}
-		item, err := next(dec)
+		item, err := next(dec, levels)
 		if err != nil {
 			return nil, err
 		}
@@ -91,10 +99,10 @@ func members(dec *json.Decoder) (*Value, error) {
 	return v, err
 }
 
-func elements(dec *json.Decoder) (*Value, error) {
+func elements(dec *json.Decoder, levels int) (*Value, error) {
 	v := &Value{Kind: Array}
 	for dec.More() {
-		item, err := next(dec)
+		item, err := next(dec, levels)
 		if err != nil {
 			return nil, err
 		}

@@ -21,6 +21,7 @@ const (
 	maxDepth  = 32
 	maxValues = 10_000
 	maxItems  = 256
+	maxBytes  = 4 << 20 // of text
 	// deep is how far down members that are not required are written too.
 	deep = 4
 )
@@ -41,6 +42,7 @@ type writer struct {
 	root    *Value
 	r       Reader
 	written int
+	bytes   int // of text
 }
 
 // place is where a value is being written.

@@ -98,6 +98,7 @@ func TestASchemaThatCannotBeMetIsRefusedWithItsPlace(t *testing.T) {
 		`{"type":"string","pattern":"["}`:                  `pattern`,
 		`{"type":"string","pattern":"^ab$","minLength":3}`: `has the length`,
 		`{"type":"array","minItems":9999}`:                 `at most`,
+		`{"type":"array","minItems":9,"items":{"type":"string","minLength":1000000}}`:                   `more than is ever written`,
 		`{"$defs":{"n":{"required":["n"],"properties":{"n":{"$ref":"#/$defs/n"}}}},"$ref":"#/$defs/n"}`: `more than is ever written`,
 	} {
 		s, err := schema.Parse([]byte(text))
@@ -117,7 +118,7 @@ func TestAValueIsReadAndWrittenAsItWas(t *testing.T) {
 			t.Errorf("%s became %v, %v", text, v, err)
 		}
 	}
-	for _, text := range []string{``, `{`, `{"a":1`, `[1] 2`, `{a:1}`} {
+	for _, text := range []string{strings.Repeat("[", 600) + strings.Repeat("]", 600), ``, `{`, `{"a":1`, `[1] 2`, `{a:1}`} {
 		if v, err := schema.Parse([]byte(text)); err == nil {
 			t.Errorf("%q became %v; want an error", text, v)
 		}
