@@ -3,6 +3,7 @@ package httpapi
 import (
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -87,7 +88,11 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	handler, pattern := a.mux.Handler(r)
-	if pattern != "" {
+	switch {
+	case pattern != "" && !strings.Contains(pattern, "{"):
+		handler.ServeHTTP(w, r) // nothing in the path for the mux to find: it need not look again
+		return
+	case pattern != "":
 		a.mux.ServeHTTP(w, r)
 		return
 	}

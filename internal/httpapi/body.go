@@ -65,15 +65,23 @@ func readAll(from io.Reader, announced int64) ([]byte, error) {
 // checkMedia takes JSON as it is. A form, which any page can send, is refused, and
 // so is whatever would have to be unpacked.
 func checkMedia(h http.Header) error {
-	media, params, err := mime.ParseMediaType(h.Get("Content-Type"))
-	charset := params["charset"]
 	switch {
-	case err != nil || media != "application/json" || (charset != "" && !strings.EqualFold(charset, "utf-8")):
+	case !isPlainJSON(h.Get("Content-Type")):
 		return &onejob.Error{Code: onejob.CodeUnsupportedMedia, Message: "send Content-Type: application/json"}
 	case h.Get("Content-Encoding") != "" && !strings.EqualFold(h.Get("Content-Encoding"), "identity"):
 		return &onejob.Error{Code: onejob.CodeUnsupportedMedia, Message: "send the body without Content-Encoding"}
 	}
 	return nil
+}
+
+// isPlainJSON reports whether a Content-Type is that of JSON in UTF-8.
+func isPlainJSON(contentType string) bool {
+	if contentType == "application/json" { // as nearly everybody writes it
+		return true
+	}
+	media, params, err := mime.ParseMediaType(contentType)
+	charset := params["charset"]
+	return err == nil && media == "application/json" && (charset == "" || strings.EqualFold(charset, "utf-8"))
 }
 
 // isText reports whether every store can keep s: PostgreSQL takes neither a NUL nor

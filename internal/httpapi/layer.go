@@ -73,7 +73,7 @@ func (a *api) recorded(r *http.Request, x *exchange, status int, took time.Durat
 		route = "none"
 	}
 	a.opts.Observer.RequestServed(methodLabel(r.Method), route, status, took)
-	if isProbe(r) {
+	if isProbe(r) || !a.log.Enabled(r.Context(), slog.LevelDebug) {
 		return
 	}
 	a.log.LogAttrs(r.Context(), slog.LevelDebug, "served", slog.String("method", r.Method), slog.String("route", route),

@@ -36,11 +36,11 @@ const (
 // check finds what is wrong with an intent before its key is looked up: what is
 // missing or cannot be meant, not what the configuration says.
 func (req *JobRequest) check() error {
-	for name, value := range map[string]string{"kind": req.Kind, "target": req.Target, "supersedes": req.Supersedes} {
-		if len(value) > maxNameLength {
-			return invalid("member %q is longer than %d bytes", name, maxNameLength)
+	for _, member := range [...]struct{ name, value string }{{"kind", req.Kind}, {"target", req.Target}, {"supersedes", req.Supersedes}} {
+		if len(member.value) > maxNameLength {
+			return invalid("member %q is longer than %d bytes", member.name, maxNameLength)
 		}
-		if err := checkText(name, value); err != nil {
+		if err := checkText(member.name, member.value); err != nil {
 			return err
 		}
 	}
