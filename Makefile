@@ -24,7 +24,7 @@ e2e-full: ## the same at full size: every pair of crash points, runs of 500 jobs
 
 bench: ## jobs/s, p50/p99 and CPU a job on both stores, POST beside an echo server, and a minute of overload
 	go test -run "^$$" -bench . -benchtime 3s ./internal/bench
-	go run ./internal/load -for 1m
+	go run ./cmd/onejob bench --dev --mode open --rate 960 --slots 16 --provider-latency 50ms --max-queued 2000 --for 1m
 
 mutate: ## break the guards one by one; a named test must notice each
 	go run ./internal/mutate

@@ -107,10 +107,10 @@ func (s *Signals) EndHearing() {
 // maxQuietPause is the longest pause between two looks that nobody asked for, while
 // other processes are heard: what is told by nobody, such as a job created in the
 // transaction of a program without a bell, waits for so long.
-const maxQuietPause = 2 * time.Second
+const maxQuietPause = 4 * time.Second
 
 // PauseAfter returns how long to wait before the next look that nobody asks for,
-// after a number of looks in a row that found nothing. It is interval, or up to 2 s
+// after a number of looks in a row that found nothing. It is interval, or up to 4 s
 // where that is longer and the news of other processes are heard: then there is
 // little to find by looking.
 func (s *Signals) PauseAfter(quiet int, interval time.Duration) time.Duration {

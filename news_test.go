@@ -96,7 +96,7 @@ func TestWhoHearsOthersLooksLessOften(t *testing.T) {
 		t.Errorf("alone (-want +got):\n%s", diff)
 	}
 	s.BeginHearing()
-	if diff := cmp.Diff([]time.Duration{500 * ms, 1000 * ms, 2000 * ms, 2000 * ms}, pauses(500*ms)); diff != "" {
+	if diff := cmp.Diff([]time.Duration{500 * ms, 1000 * ms, 2000 * ms, 4000 * ms}, pauses(500*ms)); diff != "" {
 		t.Errorf("with others (-want +got):\n%s", diff)
 	}
 	if got := s.PauseAfter(9, 10*time.Second); got != 10*time.Second {

@@ -31,7 +31,7 @@ type Options struct {
 	MaxInputBytes int
 
 	// PollInterval is how often [Client.Watch] looks by itself; while Signals hear
-	// other processes the pause grows up to 2 s. Zero means 500 ms.
+	// other processes the pause grows up to 4 s. Zero means 500 ms.
 	PollInterval time.Duration
 
 	// AdmitFunc refuses new work of an owner: quotas and overload. It is asked

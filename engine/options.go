@@ -29,7 +29,7 @@ type Options struct {
 
 	// PollInterval is how often the engine looks for due work without being
 	// woken; while Signals hear other processes and nothing is found the pause grows
-	// up to 2 s. Zero means 500 ms.
+	// up to 4 s. Zero means 500 ms.
 	PollInterval time.Duration
 
 	// KeepPayloads is how long after its end a job's payload is kept, and

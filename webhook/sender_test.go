@@ -167,6 +167,7 @@ func TestAnEndpointThatIsGoneIsDisabledUntilSomebodyEnablesIt(t *testing.T) {
 		if err != nil || len(disabled) != 1 || disabled[0].ID != gone.Endpoint || !strings.Contains(disabled[0].Reason, "410") {
 			t.Fatalf("disabled %+v, %v; want the endpoint", disabled, err)
 		}
+		time.Sleep(time.Second) // or both are of one moment, and either is listed first
 		w.end("k2")
 		time.Sleep(time.Hour)
 		if n := len(b.got()); n != 1 {

@@ -57,13 +57,13 @@ var floors = []floor{
 	// The attic.
 	{room: "internal/config/...", may: []string{".", "provider/...", "webhook"}, third: others, by: []string{"internal/cli/...", "internal/crash"}},
 	{room: "internal/demo/...", may: []string{".", "sim", "webhook"}, by: []string{"internal/cli/..."}},
+	{room: "internal/loadgen/...", may: []string{"."}, by: []string{"internal/cli/..."}},
 	{room: "internal/cli/...", may: []string{"..."}, third: others, by: []string{"cmd/..."}},
 	{room: "cmd/onejob", may: []string{"internal/cli"}},
 
 	// Measuring, trying and showing stand outside; nobody leans on them.
 	{room: "internal/pgtest/...", third: others},
 	{room: "internal/bench/...", may: []string{"..."}, third: others, by: []string{}},
-	{room: "internal/load/...", may: []string{"sim"}, by: []string{}},
 	{room: "internal/crash/...", may: []string{"..."}, third: others, by: []string{}},
 	{room: "internal/mutate/...", by: []string{}},
 	{room: "internal/arch/...", by: []string{}},

@@ -26,7 +26,7 @@ func TestAStoreHasOneHandleAndNoneOfAReplica(t *testing.T) {
 	t.Parallel()
 	opened := map[string]int{}
 	for _, s := range tree(t) {
-		if s.test || withinAny(s.room, []string{"internal/pgtest", "internal/bench/...", "internal/load/...", "examples/..."}) {
+		if s.test || withinAny(s.room, []string{"internal/pgtest", "internal/bench/...", "examples/..."}) {
 			continue
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {

@@ -64,7 +64,7 @@ intent was executed twice; 1 nothing was accepted; 8 the server is unreachable;
 			if err != nil {
 				return err
 			}
-			plan, err := planOf(env, c, api)
+			plan, err := planOf(env, c, api, c.String("kind"))
 			if err != nil {
 				return err
 			}
@@ -90,9 +90,9 @@ func benchFlags() []cli.Flag {
 }
 
 // planOf reads the flags. What is wrong with them is one error of usage.
-func planOf(env Env, c *cli.Command, api *apiClient) (loadgen.Plan, error) {
+func planOf(env Env, c *cli.Command, api *apiClient, kind string) (loadgen.Plan, error) {
 	p := loadgen.Plan{
-		Server: api.server, Key: api.key, Kind: c.String("kind"),
+		Server: api.server, Key: api.key, Kind: kind,
 		Mode: loadgen.Mode(c.String("mode")), Callers: c.Int("callers"), Rate: c.Float("rate"),
 		For: c.Duration("for"), Wait: c.Duration("wait"),
 		KeyPrefix: c.String("key-prefix"), RepeatFraction: c.Float("repeat-fraction"),
@@ -171,7 +171,7 @@ func (b bench) run(ctx context.Context) error {
 		r.addLedger(b.dev.provider)
 		r.MemoryMiB = b.dev.memory.figures()
 	}
-	if err := r.print(b.env, b.c, load); err != nil {
+	if err := r.print(b.env, b.c); err != nil {
 		return err
 	}
 	return r.exit(ctx)

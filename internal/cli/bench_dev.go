@@ -69,7 +69,7 @@ func runBenchDev(ctx context.Context, env Env, c *cli.Command) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, dev.stop()) }()
-	plan, err := planOf(env, c, dev.api)
+	plan, err := planOf(env, c, dev.api, benchKind)
 	if err != nil {
 		return err
 	}

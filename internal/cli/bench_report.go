@@ -3,9 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -149,13 +146,4 @@ func (r *benchReport) exit(ctx context.Context) error {
 		return &exitError{code: ExitFailed, message: "nothing was accepted"}
 	}
 	return nil
-}
-
-// refusals are the statuses with their counts, in order.
-func (r *benchReport) refusals() [][2]string {
-	var lines [][2]string
-	for _, status := range slices.Sorted(maps.Keys(r.Refused)) {
-		lines = append(lines, [2]string{"refused with " + strconv.Itoa(status), grouped3(r.Refused[status])})
-	}
-	return lines
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"charm.land/lipgloss/v2"
@@ -19,7 +18,7 @@ import (
 )
 
 // print writes the report in the form that was asked for.
-func (r *benchReport) print(env Env, c *cli.Command, _ *loadgen.Load) error {
+func (r *benchReport) print(env Env, c *cli.Command) error {
 	if c.String("output") != formTable {
 		raw, err := json.Marshal(r)
 		if err != nil {
@@ -45,38 +44,34 @@ func (r *benchReport) print(env Env, c *cli.Command, _ *loadgen.Load) error {
 }
 
 func (r *benchReport) printCounts(out *strings.Builder) {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	row := func(name, value, note string) {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t\t%s\n", pad(name), value, note)
+	row := func(name string, n int64, note string) {
+		line := fmt.Sprintf("%-18s  %9s   %s", name, grouped3(n), note)
+		_, _ = fmt.Fprintln(out, strings.TrimRight(line, " "))
 	}
 	pace := fmt.Sprintf("%s loop, %d callers", r.Mode, r.Callers)
 	if r.Mode == loadgen.Open {
 		pace = fmt.Sprintf("open loop, %s a second, at most %d at once", strconv.FormatFloat(r.Rate, 'f', -1, 64), r.Callers)
 	}
 	elapsed := time.Duration(r.ElapsedMS) * time.Millisecond
-	row("submitted", grouped3(r.Submitted), fmt.Sprintf("in %s; %s", elapsed.Round(10*time.Millisecond), pace))
-	row("accepted", grouped3(r.Accepted), fmt.Sprintf("%s jobs/s", grouped3(int64(r.JobsPerS+0.5))))
-	row("replayed", grouped3(r.Replayed), "")
-	for _, line := range r.refusals() {
-		row(line[0], line[1], "")
+	row("submitted", r.Submitted, fmt.Sprintf("in %s; %s", elapsed.Round(10*time.Millisecond), pace))
+	row("accepted", r.Accepted, grouped3(int64(r.JobsPerS+0.5))+" jobs/s")
+	row("replayed", r.Replayed, "")
+	for _, status := range slices.Sorted(maps.Keys(r.Refused)) {
+		row("refused with "+strconv.Itoa(status), r.Refused[status], "")
 	}
-	row("errors", grouped3(r.Errors), clean(r.Error))
+	row("errors", r.Errors, clean(r.Error))
 	if r.Mode == loadgen.Open {
-		row("late", grouped3(r.Late), "sent after their time, because every caller was busy")
-		row("not sent", grouped3(r.NotSent), "for the same reason")
+		row("late", r.Late, "sent more than 10 ms after their time: every caller was busy")
+		row("not sent", r.NotSent, "every caller was busy until the end")
 	}
 	for _, state := range slices.Sorted(maps.Keys(r.Ended)) {
-		row("ended "+string(state), grouped3(r.Ended[state]), "")
+		row("ended "+string(state), r.Ended[state], "")
 	}
 	if len(r.Ended) > 0 || r.Unfinished > 0 {
-		row("not ended in time", grouped3(r.Unfinished), "")
+		row("not ended in time", r.Unfinished, "")
 	}
-	_ = w.Flush() // a strings.Builder takes everything
 	_, _ = out.WriteString("\n")
 }
-
-// pad makes the first column as wide as a refusal, so that it stays left-aligned.
-func pad(name string) string { return fmt.Sprintf("%-18s", name) }
 
 func (r *benchReport) printLatencies(out *strings.Builder, v benchStyle) {
 	if r.Acknowledgement == nil {
