@@ -36,7 +36,7 @@ func (c *Client) SubmitWatched(ctx context.Context, p SubmitParams) (job *Job, e
 }
 
 // Until waits until enough says so of the job, or ctx ends, and returns the job as
-// it is then.
+// it is then. enough must not change it.
 func (w *Watch) Until(ctx context.Context, enough func(*Job) bool) (*Job, error) {
 	if w.job.ID != w.id { // the key was used before
 		return w.client.WatchUntil(ctx, w.owner, w.job.ID, enough)
@@ -58,8 +58,8 @@ func (c *Client) Watch(ctx context.Context, owner, id string, after int64) (*Job
 }
 
 // WatchUntil waits until enough says so of the job, or ctx ends, and returns the
-// job as it is then. Changes in other processes are seen as they are heard of, and
-// otherwise within Options.PollInterval.
+// job as it is then. enough must not change it. Changes in other processes are seen
+// as they are heard of, and otherwise within Options.PollInterval.
 func (c *Client) WatchUntil(ctx context.Context, owner, id string, enough func(*Job) bool) (*Job, error) {
 	w := c.opts.Signals.watch(id)
 	defer c.opts.Signals.forget(id, w)
@@ -74,6 +74,7 @@ func (c *Client) WatchUntil(ctx context.Context, owner, id string, enough func(*
 func (c *Client) follow(ctx context.Context, w *watcher, owner string, job *Job, enough func(*Job) bool) (_ *Job, err error) {
 	poll := time.NewTimer(c.opts.PollInterval)
 	defer poll.Stop()
+	shared := false
 	for quiet := 0; !enough(job) && ctx.Err() == nil; {
 		var shown *Job
 		select {
@@ -84,17 +85,20 @@ func (c *Client) follow(ctx context.Context, w *watcher, owner string, job *Job,
 		case <-ctx.Done():
 		}
 		poll.Reset(c.opts.Signals.PauseAfter(quiet, c.opts.PollInterval))
-		if shown != nil {
-			own := *shown // others may be shown the same
-			own.Attempts = slices.Clone(shown.Attempts)
-			job = &own
+		if shared = shown != nil; shared {
+			job = shown
 			continue
 		}
 		if job, err = c.look(ctx, owner, job.ID); err != nil {
 			return nil, err
 		}
 	}
-	return job, nil
+	if !shared {
+		return job, nil
+	}
+	own := *job // others may be shown the same
+	own.Attempts = slices.Clone(job.Attempts)
+	return &own, nil
 }
 
 // lookWithin bounds one look at a job for somebody who waits.

@@ -10,14 +10,13 @@ import (
 
 // raceTimer rings when another lane may start beside an attempt. It never rings
 // for a job that does not race, or in its last lane.
-func (t *trial) raceTimer() *time.Timer {
+func (t *trial) raceTimer() (due <-chan time.Time, stop func()) {
 	p := &t.Job.Policy
 	if p.RaceAfter <= 0 || t.Attempt.Lane+1 >= p.Lanes {
-		timer := time.NewTimer(time.Hour)
-		timer.Stop()
-		return timer
+		return nil, func() {}
 	}
-	return time.NewTimer(p.RaceAfter)
+	timer := time.NewTimer(p.RaceAfter)
+	return timer.C, func() { timer.Stop() }
 }
 
 // race starts the next lane beside an attempt that has not answered, if a slot is

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/onejob-dev/onejob"
@@ -116,6 +117,23 @@ func retryable(err error) error {
 
 // finished tells whoever wants to know how an attempt ended.
 func (e *Engine) finished(t *trial, p onejob.AttemptFinishParams, r onejob.AttemptFinishResult) {
+	e.noteEnd(t, &p, &r)
+	if won, known := onejob.AfterWin(t.Job, &p, &r); known {
+		e.opts.Signals.JobShown(won)
+	} else {
+		e.opts.Signals.JobChanged(t.Job.ID)
+	}
+	e.tell(t.Job, t, r)
+}
+
+// noteEnd tells the log, and the observer of what is not usual, how an attempt
+// ended. What ended as it should is written
+// only for who wants to know everything.
+func (e *Engine) noteEnd(t *trial, p *onejob.AttemptFinishParams, r *onejob.AttemptFinishResult) {
+	usual := r.Err == nil && r.Discarded == nil && r.State != onejob.AttemptUnknown && r.Incident == ""
+	if usual && !e.opts.Logger.Enabled(e.hard, slog.LevelDebug) {
+		return
+	}
 	log := e.opts.Logger.With("job_id", t.Job.ID, "attempt_id", t.ref.ID, "target", t.target.Name, "outcome", p.Outcome)
 	switch {
 	case onejob.CodeOf(r.Err) == onejob.CodeClaimLost && r.Err != nil:
@@ -134,12 +152,6 @@ func (e *Engine) finished(t *trial, p onejob.AttemptFinishParams, r onejob.Attem
 		log.Error("incident: the effect may have happened twice", "incident", r.Incident)
 		e.opts.Observer.Incident(r.Incident)
 	}
-	if won, known := onejob.AfterWin(t.Job, &p, &r); known {
-		e.opts.Signals.JobShown(won)
-	} else {
-		e.opts.Signals.JobChanged(t.Job.ID)
-	}
-	e.tell(t.Job, t, r)
 }
 
 // tell wakes whoever waits for what a settled attempt changed. t is the attempt's

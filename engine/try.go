@@ -103,15 +103,16 @@ func (e *Engine) call(t *trial, slot *oneSlot) {
 	answered := make(chan said, 1)
 	go func() { answered <- callOnce(ctx, t) }()
 
-	silence, racing := time.NewTimer(t.Job.Policy.Timeout), t.raceTimer()
+	silence := time.NewTimer(t.Job.Policy.Timeout)
 	defer silence.Stop()
-	defer racing.Stop()
+	racing, stopRacing := t.raceTimer()
+	defer stopRacing()
 	for silent := false; !silent; {
 		select {
 		case s := <-answered:
 			e.settle(t, s)
 			return
-		case <-racing.C:
+		case <-racing:
 			e.race(t)
 		case <-silence.C:
 			silent = true

@@ -167,7 +167,11 @@ func (g *gatherer[P, R]) claimKeys(keys map[string]bool, c *caller[P, R]) bool {
 func (g *gatherer[P, R]) answer(batch []*caller[P, R]) {
 	params := batch[0].params
 	if len(batch) > 1 {
-		params = nil
+		n := 0
+		for _, c := range batch {
+			n += len(c.params)
+		}
+		params = make([]P, 0, n)
 		for _, c := range batch {
 			params = append(params, c.params...)
 		}

@@ -120,10 +120,11 @@ type intent struct {
 
 func newCreating(params []onejob.JobCreateParams, about time.Time) *creating {
 	c := &creating{intents: make([]intent, len(params)), results: make([]onejob.JobCreateResult, len(params))}
+	params = slices.Clone(params) // the caller's own stay as they are
 	for i := range params {
-		p := params[i] // the caller's own stays as it is
+		p := &params[i]
 		c.intents[i] = intent{
-			JobCreateParams: &p, refuse: p.Refuse,
+			JobCreateParams: p, refuse: p.Refuse,
 			key: keyOf(p.Part, p.Owner, p.KeyHash),
 		}
 		in := &c.intents[i]

@@ -21,7 +21,7 @@ WITH c AS MATERIALIZED (
             WHERE state = 'queued' AND NOT due AND next_target = t.target AND run_after <= onejob_now()
             ORDER BY run_after
             LIMIT $2
-              FOR UPDATE SKIP LOCKED
+              FOR NO KEY UPDATE SKIP LOCKED
       ) s
 )
 UPDATE job_states s SET due = true FROM c WHERE s.part = c.part AND s.job_id = c.job_id`
@@ -85,7 +85,7 @@ const (
 	sqlJobsDueTail = `
                    ORDER BY s.priority DESC, s.run_after
                    LIMIT (SELECT most FROM share)
-                     FOR UPDATE SKIP LOCKED
+                     FOR NO KEY UPDATE SKIP LOCKED
              ) a
             ORDER BY a.priority DESC, a.run_after
             LIMIT (SELECT most FROM share)

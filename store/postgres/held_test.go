@@ -177,6 +177,23 @@ func TestTxThatRepeatsAKeyDoesNotKeepItsJobFromFinishing(t *testing.T) {
 	}
 }
 
+func TestTxThatRepeatsAKeyDoesNotKeepItsJobFromBeingClaimed(t *testing.T) {
+	t.Parallel()
+
+	url := schema(t)
+	s, tx := open(t, url), begin(t, url)
+	create(t, s, intent(t, "k"))
+	if r := create(t, postgres.Tx(tx), intent(t, "k"))[0]; r.Err != nil || !r.Existed {
+		t.Fatalf("the repeat answered %+v; want the job", r)
+	}
+
+	// The transaction stays open.
+	r, err := s.AttemptClaim(t.Context(), onejob.AttemptClaimParams{StartParams: starter, Max: 1})
+	if err != nil || len(r.Claimed) != 1 {
+		t.Errorf("the claim answered %+v, %v; want the job's attempt", r, err)
+	}
+}
+
 func finish(a onejob.Attempt, o onejob.Outcome) onejob.AttemptFinishParams {
 	return onejob.AttemptFinishParams{
 		Ref: onejob.AttemptRef{Part: a.Part, JobID: a.JobID, ID: a.ID}, ClaimToken: a.ClaimToken,

@@ -60,7 +60,9 @@ const (
   JOIN job_states s ON s.part = u.part AND s.job_id = u.job_id
   JOIN jobs j ON j.part = u.part AND j.id = u.job_id AND u.reader IN ('', j.owner)
  ORDER BY s.part, s.job_id`
-	sqlLock           = ` FOR UPDATE OF s`
+	// Keys never change: whoever only refers to a job, a caller's open transaction that
+	// repeated its key for one, is not in the way.
+	sqlLock           = ` FOR NO KEY UPDATE OF s`
 	sqlJobs           = `SELECT ` + jobColumns + withoutInput + sqlJobsFrom
 	sqlJobsWithInput  = `SELECT ` + jobColumns + withInput + sqlJobsFrom
 	sqlJobsLock       = sqlJobs + sqlLock

@@ -15,7 +15,7 @@ const sqlJobLock = `
 SELECT s.part FROM unnest($1::smallint[], $2::text[]) AS u (part, job_id)
   JOIN job_states s ON s.part = u.part AND s.job_id = u.job_id
  ORDER BY s.part, s.job_id
-   FOR UPDATE OF s`
+   FOR NO KEY UPDATE OF s`
 
 // A missing row: the claim is lost. It was cancelled, its lease is over, another
 // holds it, or its job has closed.

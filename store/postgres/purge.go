@@ -36,7 +36,7 @@ SELECT s.part, s.job_id FROM job_states s
    AND s.finished_at <= onejob_now() - $1::bigint * interval '1 microsecond'
    AND NOT ` + sqlHeld + `
  ORDER BY s.finished_at LIMIT $2
-   FOR UPDATE SKIP LOCKED`
+   FOR NO KEY UPDATE SKIP LOCKED`
 
 	// Somebody may still need the payload: an attempt is in doubt, an endpoint is yet
 	// to be told, or an incident is open.

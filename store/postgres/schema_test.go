@@ -50,6 +50,8 @@ func TestDatabaseRefuses(t *testing.T) {
 		{"ASecondAttemptInDoubtInALane", insertAttempt("job_racing", "2", "0", "2", "starting"), "attempts_in_doubt"},
 		{"TheSameNumberTwice", insertAttempt("job_racing", "1", "1", "2", "starting"), "attempts_pkey"},
 		{"TheSameOwnerAndKeyTwice", insertJob("job_again", "alice", `\x01`, "external", "1"), "jobs_one_per_key"},
+		{"TheSameIdTwice", "INSERT INTO job_states (part, job_id, owner, due, state, priority, run_after, next_target) VALUES (1, 'job_charge', 'alice', true, 'queued', 0, now(), 'a')", "job_states_pkey"},
+		{"AnEventOfNoJob", "INSERT INTO events (part, job_id, kind, at) VALUES (1, 'job_none', 'replayed', now())", "foreign key"},
 		{"ALaneOnAnEffect", insertAttempt("job_charge", "2", "1", "2", "starting"), "foreign key"},
 		{"ALaneBeyondTheJobs", insertAttempt("job_racing", "2", "2", "2", "starting"), "attempts_lane"},
 		{"LanesUnderAnEffect", insertJob("job_lanes", "alice", `\x09`, "external", "2"), "jobs_race_without_effect"},

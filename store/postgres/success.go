@@ -22,7 +22,7 @@ WITH free AS MATERIALIZED (
       JOIN job_states s ON s.part = u.part AND s.job_id = u.job_id
      WHERE s.completed_by IS NULL AND s.state NOT IN ('failed', 'cancelled')
      ORDER BY u.part, u.job_id
-       FOR UPDATE OF s
+       FOR NO KEY UPDATE OF s
 ), swapped AS (
     UPDATE attempts a
        SET state = 'succeeded', outcome = 'succeeded', finished_at = onejob_now(),
