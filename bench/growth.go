@@ -30,7 +30,7 @@ func growth() contest {
 		},
 		entries: func(s settings) (all []contestant) {
 			for _, z := range s.sizes() {
-				all = append(all, contestant{name: z.String(), on: onPostgres})
+				all = append(all, z.contestant())
 			}
 			return all
 		},
@@ -47,6 +47,8 @@ func (z size) String() string {
 	}
 	return fmt.Sprintf("%s finished, %s queued", thousands(z.finished), thousands(z.queued))
 }
+
+func (z size) contestant() contestant { return contestant{name: z.String(), on: onPostgres} }
 
 // sizes go from nothing to all in steps of ten.
 func (s settings) sizes() []size {
@@ -74,6 +76,9 @@ func runGrowth(ctx context.Context, b *bench) (rows []row, err error) {
 	}
 	defer func() { err = errors.Join(err, g.close()) }()
 	for _, z := range b.settings.sizes() {
+		if !b.settings.takes(z.contestant()) {
+			continue
+		}
 		if err := g.grow(ctx, z, b.progress); err != nil {
 			return nil, fmt.Errorf("fill with %s: %w", z, err)
 		}
