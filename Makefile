@@ -47,5 +47,5 @@ check: ## what a change must pass
 bench-peers: ## onejob beside raw SQL, River, DBOS, goqite, Asynq and Node.js peers, in turns, and its goals: under six minutes
 	cd bench && go run . -contest lives,post,start,batches,nodes -rounds 3 -for 1500ms
 
-bench-growth: ## a store of ten million jobs beside an empty one, and the server's memory: long, about 60 GB of disk
+bench-growth: ## a store of ten million jobs beside an empty one, and the server's memory: long, up to 60 GB of disk
 	cd bench && go run . -contest growth,memory -rounds 5 -for 10s -svg ../docs/growth.svg

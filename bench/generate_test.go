@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"testing"
@@ -51,6 +52,9 @@ func TestGeneratedJobsAreAsTheStoreMakesThem(t *testing.T) {
 		t.Errorf("%d owners, since %s; want many, over days", len(owners), jobs.Jobs[199].CreatedAt)
 	}
 	one := jobs.Jobs[10]
+	if bytes.Equal(one.Fingerprint, jobs.Jobs[11].Fingerprint) {
+		t.Error("two jobs have one fingerprint")
+	}
 	got, err := g.store.JobGet(t.Context(), []onejob.JobGetParams{{ID: one.ID, Owner: one.Owner}})
 	if err != nil || got[0].Err != nil || got[0].Job.Result == nil || string(got[0].Job.Result.Body) != string(result) || len(got[0].Job.Attempts) != 1 {
 		t.Errorf("JobGet = %+v, %v; want a job with its result and its attempt", got, err)
