@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -96,26 +97,37 @@ func runGrowth(ctx context.Context, b *bench) (rows []row, err error) {
 	return rows, err
 }
 
-// beside measures the grown store and an empty one in turns.
+// beside measures the grown store and an empty one in turns, now the one first, now
+// the other.
 func (b *bench) beside(ctx context.Context, g *generator, z size) (turns []sample, err error) {
-	for range b.settings.rounds {
+	for n := range b.settings.rounds {
 		b.progress.step(z.String())
-		empty := &generator{services: b.services}
-		if err := empty.open(ctx); err != nil {
-			return nil, err
+		var base, grown sample
+		acts := []func() error{
+			func() (err error) { base, err = b.measureEmpty(ctx); return err },
+			func() (err error) { grown, err = g.measure(ctx, b.settings.length); return err },
 		}
-		base, err := empty.measure(ctx, b.settings.length)
-		if err := errors.Join(err, empty.close()); err != nil {
-			return nil, fmt.Errorf("empty store: %w", err)
+		if n%2 == 1 {
+			slices.Reverse(acts)
 		}
-		grown, err := g.measure(ctx, b.settings.length)
-		if err != nil {
-			return nil, err
+		for _, act := range acts {
+			if err := act(); err != nil {
+				return nil, err
+			}
 		}
 		grown[createRatio], grown[claimRatio] = grown[createCPU]/base[createCPU], grown[claimCPU]/base[claimCPU]
 		turns = append(turns, grown)
 	}
 	return turns, nil
+}
+
+func (b *bench) measureEmpty(ctx context.Context) (_ sample, err error) {
+	empty := &generator{services: b.services}
+	if err := empty.open(ctx); err != nil {
+		return nil, fmt.Errorf("an empty store: %w", err)
+	}
+	defer func() { err = errors.Join(err, empty.close()) }()
+	return empty.measure(ctx, b.settings.length)
 }
 
 // measure creates and claims for about d, half of it each, and takes back what it
