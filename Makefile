@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build test race e2e e2e-full bench bench-peers mutate generate check-generate lint check
+.PHONY: help build test race e2e e2e-full bench bench-peers bench-growth mutate generate check-generate lint check
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -44,5 +44,8 @@ check: ## what a change must pass
 	go vet ./...
 	go test ./...
 
-bench-peers: ## whole lives of jobs beside raw SQL, River, DBOS, goqite and Asynq, on one cluster, in turns
-	cd bench && go run . -rounds 3 -for 5s
+bench-peers: ## onejob beside raw SQL, River, DBOS, goqite, Asynq and Node.js peers, in turns, and its goals: under six minutes
+	cd bench && go run . -contest lives,post,start,batches,nodes -rounds 3 -for 1500ms
+
+bench-growth: ## a store of ten million jobs beside an empty one, and the server's memory: long, up to 60 GB of disk
+	cd bench && go run . -contest growth,memory -rounds 5 -for 10s -svg ../docs/growth.svg

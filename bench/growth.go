@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -30,7 +31,7 @@ func growth() contest {
 		},
 		entries: func(s settings) (all []contestant) {
 			for _, z := range s.sizes() {
-				all = append(all, contestant{name: z.String(), on: onPostgres})
+				all = append(all, z.contestant())
 			}
 			return all
 		},
@@ -47,6 +48,8 @@ func (z size) String() string {
 	}
 	return fmt.Sprintf("%s finished, %s queued", thousands(z.finished), thousands(z.queued))
 }
+
+func (z size) contestant() contestant { return contestant{name: z.String(), on: onPostgres} }
 
 // sizes go from nothing to all in steps of ten.
 func (s settings) sizes() []size {
@@ -74,6 +77,9 @@ func runGrowth(ctx context.Context, b *bench) (rows []row, err error) {
 	}
 	defer func() { err = errors.Join(err, g.close()) }()
 	for _, z := range b.settings.sizes() {
+		if !b.settings.takes(z.contestant()) {
+			continue
+		}
 		if err := g.grow(ctx, z, b.progress); err != nil {
 			return nil, fmt.Errorf("fill with %s: %w", z, err)
 		}
@@ -91,26 +97,37 @@ func runGrowth(ctx context.Context, b *bench) (rows []row, err error) {
 	return rows, err
 }
 
-// beside measures the grown store and an empty one in turns.
+// beside measures the grown store and an empty one in turns, now the one first, now
+// the other.
 func (b *bench) beside(ctx context.Context, g *generator, z size) (turns []sample, err error) {
-	for range b.settings.rounds {
+	for n := range b.settings.rounds {
 		b.progress.step(z.String())
-		empty := &generator{services: b.services}
-		if err := empty.open(ctx); err != nil {
-			return nil, err
+		var base, grown sample
+		acts := []func() error{
+			func() (err error) { base, err = b.measureEmpty(ctx); return err },
+			func() (err error) { grown, err = g.measure(ctx, b.settings.length); return err },
 		}
-		base, err := empty.measure(ctx, b.settings.length)
-		if err := errors.Join(err, empty.close()); err != nil {
-			return nil, fmt.Errorf("empty store: %w", err)
+		if n%2 == 1 {
+			slices.Reverse(acts)
 		}
-		grown, err := g.measure(ctx, b.settings.length)
-		if err != nil {
-			return nil, err
+		for _, act := range acts {
+			if err := act(); err != nil {
+				return nil, err
+			}
 		}
 		grown[createRatio], grown[claimRatio] = grown[createCPU]/base[createCPU], grown[claimCPU]/base[claimCPU]
 		turns = append(turns, grown)
 	}
 	return turns, nil
+}
+
+func (b *bench) measureEmpty(ctx context.Context) (_ sample, err error) {
+	empty := &generator{services: b.services}
+	if err := empty.open(ctx); err != nil {
+		return nil, fmt.Errorf("an empty store: %w", err)
+	}
+	defer func() { err = errors.Join(err, empty.close()) }()
+	return empty.measure(ctx, b.settings.length)
 }
 
 // measure creates and claims for about d, half of it each, and takes back what it

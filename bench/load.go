@@ -77,7 +77,7 @@ func (l load) one(ctx context.Context, client *http.Client, url, key string, bod
 	req.Header.Set("Authorization", "Bearer "+l.Key)
 	want := http.StatusAccepted
 	if l.Wait {
-		req.Header.Set("Prefer", "wait=30")
+		req.Header.Set("Prefer", "wait=60")
 		want = http.StatusOK
 	}
 	resp, err := client.Do(req)

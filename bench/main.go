@@ -19,11 +19,12 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:])
 	stop()
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
@@ -127,7 +128,9 @@ func list(w io.Writer, s settings) error {
 
 // chosen are the contestants that -only leaves.
 func chosen(c contest, s settings) []contestant {
-	return slices.DeleteFunc(c.entries(s), func(one contestant) bool {
-		return len(s.only) > 0 && !slices.ContainsFunc(s.only, func(part string) bool { return strings.Contains(one.label(), part) })
-	})
+	return slices.DeleteFunc(c.entries(s), func(one contestant) bool { return !s.takes(one) })
+}
+
+func (s settings) takes(c contestant) bool {
+	return len(s.only) == 0 || slices.ContainsFunc(s.only, func(part string) bool { return strings.Contains(c.label(), part) })
 }

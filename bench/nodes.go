@@ -19,7 +19,7 @@ func nodes() contest {
 	return contest{
 		name: "nodes", title: "Nodes on one PostgreSQL",
 		about: "Lives of jobs through `onejob serve`: 64 connections, spread over the nodes, whose requests wait for the end of the job; " +
-			"and what the database spends while nodes have nothing to do.",
+			"and what the database spends while nodes have nothing to do, and without any.",
 		columns: []column{
 			{perSecond, "jobs/s", "%.0f"},
 			{p50, "p50 ms", "%.1f"},
@@ -30,7 +30,7 @@ func nodes() contest {
 			return []contestant{
 				{name: "one node", on: onPostgres, callers: 64, turn: busy(1)},
 				{name: "two nodes", on: onPostgres, callers: 64, turn: busy(2)},
-				{name: "an idle node", on: onPostgres, turn: idle(1)},
+				{name: "no node", on: onPostgres, turn: idle(0)},
 				{name: fmt.Sprintf("%d idle nodes", idleNodes), on: onPostgres, turn: idle(idleNodes)},
 			}
 		},
@@ -98,7 +98,7 @@ func busy(count int) func(context.Context, *services, time.Duration) (sample, er
 
 // leastIdle is how long the database is watched at least: its time is counted in
 // steps of ten milliseconds.
-const leastIdle = 10 * time.Second
+const leastIdle = 5 * time.Second
 
 func idle(count int) func(context.Context, *services, time.Duration) (sample, error) {
 	return func(ctx context.Context, s *services, d time.Duration) (sample, error) {

@@ -16,7 +16,7 @@ func overloaded(g ground, length time.Duration) func(context.Context, *services,
 		if err != nil {
 			return nil, err
 		}
-		root, err := moduleDir(ctx, "github.com/onejob-dev/onejob")
+		program, err := s.build(ctx, "onejob", "./cmd/onejob")
 		if err != nil {
 			return nil, err
 		}
@@ -27,8 +27,8 @@ func overloaded(g ground, length time.Duration) func(context.Context, *services,
 			}
 		}
 		var complaint bytes.Buffer
-		cmd := exec.CommandContext(ctx, generator, "-json", "-times", "3", "-for", length.String(), "-store", store)
-		cmd.Dir, cmd.Stderr = root, &complaint
+		cmd := exec.CommandContext(ctx, generator, "-json", "-program", program, "-times", "3", "-for", length.String(), "-store", store)
+		cmd.Stderr = &complaint
 		out, err := cmd.Output()
 		if err != nil {
 			return nil, fmt.Errorf("overload: %w\n%s%s", err, out, complaint.Bytes())

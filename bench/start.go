@@ -64,7 +64,7 @@ func beginning(c contestant, open openStart) contestant {
 		if err := b.pace(ctx, sub, d/5, "warm"); err != nil {
 			return nil, fmt.Errorf("warm up: %w", err)
 		}
-		b.took = nil
+		b.reset()
 		before, err := s.spent(ctx, c.on)
 		if err != nil {
 			return nil, err
@@ -130,6 +130,13 @@ func (b *beginnings) begun(input []byte) {
 		b.took = append(b.took, now.Sub(at))
 		delete(b.created, key)
 	}
+}
+
+// reset forgets what the warm-up took.
+func (b *beginnings) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.took = nil
 }
 
 func (b *beginnings) waiting() int {

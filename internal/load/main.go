@@ -33,6 +33,7 @@ func main() {
 // plan is what is offered to what.
 type plan struct {
 	store   string
+	program string // onejob; empty: built from here
 	length  time.Duration
 	times   float64 // of the capacity
 	slots   int
@@ -49,6 +50,7 @@ func run(ctx context.Context, args []string) error {
 	var p plan
 	flags := flag.NewFlagSet("load", flag.ContinueOnError)
 	flags.StringVar(&p.store, "store", "", "an empty store; empty: a throw-away SQLite file")
+	flags.StringVar(&p.program, "program", "", "a onejob that is built already; empty: build it")
 	flags.DurationVar(&p.length, "for", time.Minute, "how long")
 	flags.Float64Var(&p.times, "times", 3, "of the provider's capacity")
 	flags.IntVar(&p.slots, "slots", 16, "attempts at once")
@@ -67,11 +69,12 @@ func run(ctx context.Context, args []string) error {
 	if p.store == "" {
 		p.store = "sqlite:" + filepath.Join(dir, "onejob.db")
 	}
-	program := filepath.Join(dir, "onejob")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/onejob").CombinedOutput(); err != nil {
-		return fmt.Errorf("build: %w\n%s", err, out)
+	if p.program == "" {
+		if p.program, err = build(ctx, dir); err != nil {
+			return err
+		}
 	}
-	s, err := startSite(ctx, dir, program, p)
+	s, err := startSite(ctx, dir, p)
 	if err != nil {
 		return err
 	}
@@ -87,4 +90,12 @@ func run(ctx context.Context, args []string) error {
 		err = errors.Join(err, errors.New("something was lost or done twice"))
 	}
 	return err
+}
+
+func build(ctx context.Context, dir string) (program string, err error) {
+	program = filepath.Join(dir, "onejob")
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/onejob").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return program, nil
 }

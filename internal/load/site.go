@@ -31,7 +31,7 @@ type site struct {
 	client   *http.Client
 }
 
-func startSite(ctx context.Context, dir, program string, p plan) (_ *site, err error) {
+func startSite(ctx context.Context, dir string, p plan) (_ *site, err error) {
 	s := &site{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 512, MaxConnsPerHost: 2048}}}
 	defer func() {
 		if err != nil {
@@ -53,19 +53,19 @@ secret: a-secret-for-this-load-only
 		return nil, err
 	}
 	if strings.HasPrefix(p.store, "postgres") {
-		if out, err := exec.CommandContext(ctx, program, "migrate", "up", "--store", p.store).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(ctx, p.program, "migrate", "up", "--store", p.store).CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("migrate: %w\n%s", err, out)
 		}
 	}
-	key, err := exec.CommandContext(ctx, program, "keys", "create", "--owner", "load", "--store", p.store).Output()
+	key, err := exec.CommandContext(ctx, p.program, "keys", "create", "--owner", "load", "--store", p.store).Output()
 	if err != nil {
 		return nil, fmt.Errorf("make a credential: %w", err)
 	}
 	s.key = strings.TrimSpace(string(key))
-	return s, s.serve(ctx, dir, program, p.store)
+	return s, s.serve(ctx, dir, p)
 }
 
-func (s *site) serve(ctx context.Context, dir, program, store string) error {
+func (s *site) serve(ctx context.Context, dir string, p plan) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (s *site) serve(ctx context.Context, dir, program, store string) error {
 	addr := l.Addr().String()
 	_ = l.Close()
 	s.url = "http://" + addr
-	s.server = exec.Command(program, "serve", "--config", filepath.Join(dir, "onejob.yaml"), "--store", store, "--listen", addr)
+	s.server = exec.Command(p.program, "serve", "--config", filepath.Join(dir, "onejob.yaml"), "--store", p.store, "--listen", addr)
 	s.server.Dir, s.server.Stderr = dir, io.Discard
 	if err := s.server.Start(); err != nil {
 		return err
