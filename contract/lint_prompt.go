@@ -22,57 +22,56 @@ const (
 // paramForms says what each parameter may be. An adapter maps them; what is not here
 // no adapter would know.
 func paramForms() map[string]func(any) string {
-	whole := func(v any) string {
-		if n, ok := v.(json.Number); ok && wholeForm.MatchString(n.String()) && !strings.HasPrefix(n.String(), "-") {
+	return map[string]func(any) string{
+		paramSchema: oneOfForm("write output.schema: the schema is in this file", "output.schema"),
+		paramCap:    capForm, paramStream: oneOfForm("true or false belongs here", true, false),
+		"stop": textsForm, "seed": wholeNumberForm, "top_k": wholeNumberForm,
+		"top_p": anyNumberForm, "frequency_penalty": anyNumberForm, "presence_penalty": anyNumberForm,
+		"reasoning_effort": oneOfForm("none, low, medium or high belongs here", "none", "low", "medium", "high"),
+	}
+}
+
+// oneOfForm takes the values that are listed.
+func oneOfForm(otherwise string, values ...any) func(any) string {
+	return func(v any) string {
+		if slices.Contains(values, v) {
 			return ""
 		}
-		return "a whole number belongs here"
+		return otherwise
 	}
-	number := func(v any) string {
-		if _, ok := v.(json.Number); ok {
-			return ""
-		}
-		return "a number belongs here"
-	}
-	texts := func(v any) string {
-		list, ok := v.([]any)
-		for _, item := range list {
-			if text, isText := item.(string); !isText || text == "" {
-				ok = false
-			}
-		}
-		if !ok || len(list) == 0 {
-			return "a list of texts belongs here"
-		}
+}
+
+func wholeNumberForm(v any) string {
+	if n, ok := v.(json.Number); ok && wholeForm.MatchString(n.String()) && !strings.HasPrefix(n.String(), "-") {
 		return ""
 	}
-	return map[string]func(any) string{
-		paramSchema: func(v any) string {
-			if v == "output.schema" {
-				return ""
-			}
-			return "write output.schema: the schema is in this file"
-		},
-		paramCap: func(v any) string {
-			if n, _ := strconv.Atoi(fmt.Sprint(v)); n > 0 {
-				return whole(v)
-			}
-			return "a whole number above 0 belongs here"
-		},
-		paramStream: func(v any) string {
-			if _, ok := v.(bool); ok {
-				return ""
-			}
-			return "true or false belongs here"
-		},
-		"stop": texts, "seed": whole, "top_k": whole, "top_p": number, "frequency_penalty": number, "presence_penalty": number,
-		"reasoning_effort": func(v any) string {
-			if slices.Contains([]any{"none", "low", "medium", "high"}, v) {
-				return ""
-			}
-			return "none, low, medium or high belongs here"
-		},
+	return "a whole number belongs here"
+}
+
+func capForm(v any) string {
+	if n, _ := strconv.Atoi(fmt.Sprint(v)); n <= 0 || wholeNumberForm(v) != "" {
+		return "a whole number above 0 belongs here"
 	}
+	return ""
+}
+
+func anyNumberForm(v any) string {
+	if _, ok := v.(json.Number); ok {
+		return ""
+	}
+	return "a number belongs here"
+}
+
+func textsForm(v any) string {
+	list, ok := v.([]any)
+	for _, item := range list {
+		text, isText := item.(string)
+		ok = ok && isText && text != ""
+	}
+	if !ok || len(list) == 0 {
+		return "a list of texts belongs here"
+	}
+	return ""
 }
 
 // prompt checks what can be checked of the request without rendering it.

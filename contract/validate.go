@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -164,8 +165,8 @@ func holdsDocument(text string) bool {
 }
 
 func violationsOf(err error, value any) []Violation {
-	broken, ok := err.(*jsonschema.ValidationError)
-	if !ok {
+	var broken *jsonschema.ValidationError
+	if !errors.As(err, &broken) {
 		return []Violation{{Class: ClassSchema, Message: "it breaks the schema"}}
 	}
 	var found []Violation

@@ -279,4 +279,84 @@ var mutations = []mutation{
 		edits: []edit{{"store/postgres/restore.go", "[]onejob.AuditEntry{restored.AuditOfConfirm(actor)}, nil", "[]onejob.AuditEntry{restored.AuditOfConfirm(actor)}[:0], nil"}},
 		tests: []string{"-run", "TestStore/Audit", "./store/postgres"},
 	},
+	{
+		name:  "contract: a lucky run undoes a failure",
+		edits: []edit{{"contract/pool.go", "case c.failed > 0:", "case c.failed > c.passed:"}},
+		tests: []string{"./contract"},
+	},
+	{
+		name:  "contract: repeats count as samples",
+		edits: []edit{{"contract/pool.go", "\t\tdefault:\n\t\t\tt.Cases++", "\t\tdefault:\n\t\t\tt.Cases += c.passed"}},
+		tests: []string{"./contract"},
+	},
+	{
+		name:  "contract: an approximate bound decides",
+		edits: []edit{{"contract/statistics.go", "return n > failures && Power(n, failures, rate) <= 1-confidence", "return n > failures && Wilson(n, failures, confidence) >= rate"}},
+		tests: []string{"./contract"},
+	},
+	{
+		name:  "contract: a duplicate name passes",
+		edits: []edit{{"contract/text.go", "if _, twice := object[key]; twice {", "if _, twice := object[key]; twice && r == nil {"}},
+		tests: []string{"./contract"},
+	},
+	{
+		name:  "contract: 1200.0 is an integer",
+		edits: []edit{{"contract/validate.go", "if k.output.Integers == \"literal\" {", "if k.output.Integers == \"\" {"}},
+		tests: []string{"./contract"},
+	},
+	{
+		name:  "contract: a fence is stripped",
+		edits: []edit{{"contract/validate.go", "text := bytes.Trim(raw, jsonSpace)", "text := bytes.Trim(bytes.TrimPrefix(raw, []byte(\"```json\")), jsonSpace+\"`\")"}},
+		tests: []string{"./contract"},
+	},
+	{
+		name:  "contract: what follows is ignored",
+		edits: []edit{{"contract/validate.go", "case len(rest) > 0:", "case len(rest) > 0 && err != nil:"}},
+		tests: []string{"./contract"},
+	},
+	{
+		name:  "contract: no answer is a yes",
+		edits: []edit{{"contract/checker.go", "case err != nil:\n\t\t\tfound = append", "case err != nil && e == nil:\n\t\t\tfound = append"}, {"contract/checker.go", "case !holds:", "case err == nil && !holds:"}},
+		tests: []string{"./contract"},
+	},
+	{
+		name:  "contract: an open object lints",
+		edits: []edit{{"contract/lint_schema.go", "if object[\"additionalProperties\"] != false {", "if object[\"additionalProperties\"] == true {"}},
+		tests: []string{"./contract"},
+	},
+	{
+		name:  "contract: a schema from a network",
+		edits: []edit{{"contract/lint_schema.go", "return ok && (text == \"#\" || strings.HasPrefix(text, \"#/\"))", "return ok && text != \"\""}},
+		tests: []string{"./contract"},
+	},
+	{
+		name:  "contract: an expression without a bound",
+		edits: []edit{{"contract/expression.go", "if estimate.Max > MaxExpressionCost {", "if estimate.Max > MaxExpressionCost && v == nil {"}},
+		tests: []string{"./contract"},
+	},
+	{
+		name:  "contract: a threshold in the digest",
+		edits: []edit{{"contract/file.go", "Gates Gates `yaml:\"gates\" required:\"true\" digest:\"out\"`", "Gates Gates `yaml:\"gates\" required:\"true\" digest:\"in\"`"}},
+		tests: []string{"./contract"},
+	},
+	{
+		name:  "contract: a case out of the digest",
+		edits: []edit{{"contract/digest.go", "verifiable[\"cases\"] = cases", "verifiable[\"cases\"] = len(cases)"}},
+		tests: []string{"./contract"},
+	},
+	{
+		name:  "contract: the same input twice",
+		edits: []edit{{"contract/lint_assertion.go", "err == nil && first != nil {", "err != nil && first != nil {"}},
+		tests: []string{"./contract"},
+	},
+	{
+		name:  "contract: a plan that shows nothing",
+		edits: []edit{{"contract/lint_plan.go", "if shows(cases, g.MaxFailures, g.MinRate, confidence) {", "if cases > 0 {"}},
+		tests: []string{"./contract"},
+	},
+	{
+		name:  "contract: a live verification of an effect",
+		edits: []edit{{"contract/lint_plan.go", "if l.Verify.Mode == \"live\" {", "if l.Verify.Mode == \"\" {"}},
+		tests: []string{"./contract"},
+	},
 }
