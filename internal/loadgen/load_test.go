@@ -123,15 +123,15 @@ func TestAnOpenLoopCountsFromWhenItWasToSend(t *testing.T) {
 		once.Do(func() { time.Sleep(stall) }) // the only caller is held
 		return false
 	}}
-	l, c, err := put(t, s, func(p *loadgen.Plan) { p.Mode, p.Rate, p.Callers, p.For = loadgen.Open, 100, 1, 600*time.Millisecond })
+	l, c, err := put(t, s, func(p *loadgen.Plan) { p.Mode, p.Rate, p.Callers, p.For = loadgen.Open, 100, 1, 500*time.Millisecond })
 	if err != nil {
 		t.Fatal(err)
 	}
 	if q := l.Acknowledgement.Quantiles(); q.Max < stall || q.P50 < 20*time.Millisecond {
-		t.Errorf("the median is %s and the longest %s; half of the submissions were held up by the stall", q.P50, q.Max)
+		t.Errorf("the median is %s and the longest %s; more than half of the submissions were held up by the stall", q.P50, q.Max)
 	}
-	if c.Late < 15 || c.Submitted+c.NotSent < 58 || c.Submitted+c.NotSent > 61 {
-		t.Errorf("counted %+v; want about 30 late, and 60 sent or not", c)
+	if c.Late < 15 || c.Submitted+c.NotSent < 48 || c.Submitted+c.NotSent > 51 {
+		t.Errorf("counted %+v; want about 30 late, and 50 sent or not", c)
 	}
 }
 
