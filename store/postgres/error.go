@@ -15,6 +15,13 @@ type spoiled struct{ err *onejob.Error }
 
 func (s spoiled) Error() string { return s.err.Error() }
 
+// cancelled is a statement that was ended from outside, and its transaction with it.
+// This program ends none by itself. PostgreSQL also says so when a lock timeout fires
+// in the moment in which the lock is granted, if the statement waits for another lock
+// before it looks: its own mark of the timeout is wiped by the second wait
+// (ProcessInterrupts and enable_timeouts of PostgreSQL 15).
+const cancelled = "57014"
+
 // ofRow reports whether err is a row's own and not the whole batch's: the
 // statement was refused, on a connection that goes on working. What became of
 // anything else is not known.
@@ -25,6 +32,9 @@ func ofRow(err error) bool {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || len(pg.Code) != 5 {
 		return false
+	}
+	if pg.Code == cancelled {
+		return pg.Severity == "ERROR"
 	}
 	switch pg.Code[:2] {
 	case "08", "25", "28", "53", "57", "58", "XX": // the connection, the session, the server
@@ -39,7 +49,7 @@ func ofRow(err error) bool {
 // be serialised with, waited for the same rows in another order, or held one.
 func inTheWay(err error) bool {
 	var pg *pgconn.PgError
-	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01" || pg.Code == "55P03")
+	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01" || pg.Code == "55P03" || pg.Code == cancelled)
 }
 
 // rowError is what a row answers when the database refused it alone.

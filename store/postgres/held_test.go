@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -198,5 +199,52 @@ func finish(a onejob.Attempt, o onejob.Outcome) onejob.AttemptFinishParams {
 	return onejob.AttemptFinishParams{
 		Ref: onejob.AttemptRef{Part: a.Part, JobID: a.JobID, ID: a.ID}, ClaimToken: a.ClaimToken,
 		Outcome: o, Phase: onejob.PhaseAnswered, Result: &onejob.Result{Body: []byte("out")},
+	}
+}
+
+// A statement that is cancelled from outside, as PostgreSQL itself does now and then
+// when a lock timeout comes late, is the trouble of the row that waited.
+func TestAStatementThatIsCancelledKeepsNoNeighbourFromItsJob(t *testing.T) {
+	t.Parallel()
+
+	const name = "to_be_cancelled"
+	url := schema(t)
+	tx := begin(t, url)
+	s := open(t, url+"&application_name="+name)
+	create(t, postgres.Tx(tx), intent(t, "held"))
+
+	answered := make(chan []onejob.JobCreateResult, 1)
+	go func() {
+		results, err := s.JobCreate(t.Context(), []onejob.JobCreateParams{intent(t, "held"), intent(t, "neighbour")})
+		if err != nil {
+			t.Errorf("the batch was answered %v; want an answer for each row", err)
+		}
+		answered <- results
+	}()
+	cancelled := 0
+	for deadline := time.Now().Add(10 * time.Second); cancelled < 2 && time.Now().Before(deadline); {
+		var n int
+		err := tx.QueryRow(t.Context(), `SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = $1`, name).Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancelled += n
+	}
+	if cancelled == 0 {
+		t.Fatal("no statement waited for the row that is held")
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	results := <-answered
+	if len(results) != 2 {
+		return
+	}
+	var e *onejob.Error
+	if err := results[0].Err; err != nil && (!errors.As(err, &e) || e.Reason != onejob.ReasonRowLocked) {
+		t.Errorf("the row that waited was answered %v; want a job, or that it is held", err)
+	}
+	if results[1].Err != nil || results[1].Job == nil {
+		t.Errorf("its neighbour was answered %v; want a job", results[1].Err)
 	}
 }
