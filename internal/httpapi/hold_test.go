@@ -55,7 +55,7 @@ func TestAWaitThatIsNotReadKeepsItsPlaceAndIsCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	holds := func() bool { // a stream takes a place, for a moment only
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		return w.serve(request{method: "GET", path: "/v1/jobs/" + other + "/events", key: w.alice}.http(ctx)).status == http.StatusTooManyRequests
 	}
