@@ -46,7 +46,7 @@ func pass(ctx context.Context, client net.Conn, address string, p *point) {
 		return
 	}
 	defer func() { _ = server.Close() }()
-	s := &session{point: p, commits: map[string]bool{}}
+	s := &session{point: p, prepared: map[string]verb{}}
 	go func() {
 		defer func() { _ = client.Close() }()
 		_ = s.answers(client, server)
@@ -57,9 +57,22 @@ func pass(ctx context.Context, client net.Conn, address string, p *point) {
 // session is one connection's talk, as far as it is about commits.
 type session struct {
 	*point
-	commits map[string]bool // names of prepared statements that commit
-	open    atomic.Int64    // executions without an answer
+	prepared map[string]verb // by the names of prepared statements
+	begun    bool            // a transaction is open that COMMIT ends
+	written  bool            // by a statement that is a transaction of its own
+	open     atomic.Int64    // executions without an answer
 }
+
+// verb is what a statement does, as far as it is about commits.
+type verb int
+
+const (
+	reads verb = iota
+	writes
+	begins
+	commits
+	gives // up what was begun
+)
 
 // What the protocol calls its messages, as far as they are looked at.
 const (
@@ -67,6 +80,7 @@ const (
 	typeParse    = 'P'
 	typeBind     = 'B'
 	typeExecute  = 'E'
+	typeSync     = 'S' // ends, and commits, what is not in a transaction of its own
 	typeComplete = 'C'
 	typeEmpty    = 'I'
 	typeError    = 'E' // of the server
@@ -123,23 +137,55 @@ func (s *session) answers(client io.Writer, server io.Reader) error {
 	}
 }
 
-// commit reports whether a message has the server commit.
+// commit reports whether a message has the server commit: COMMIT, or the end of a
+// statement that writes outside of any transaction.
 func (s *session) commit(m message) bool {
 	first, rest, _ := bytes.Cut(m[headerSize:], []byte{0})
 	second, _, _ := bytes.Cut(rest, []byte{0})
 	switch m.kind() {
 	case typeQuery:
-		return isCommit(first)
+		return verbOf(first) == commits
 	case typeParse: // the statement's name and text
-		s.commits[string(first)] = isCommit(second)
+		s.prepared[string(first)] = verbOf(second)
 	case typeBind: // the portal's and the statement's name
-		return s.commits[string(second)]
+		return s.bound(s.prepared[string(second)])
+	case typeSync:
+		ends := s.written
+		s.written = false
+		return ends
 	}
 	return false
 }
 
-func isCommit(text []byte) bool {
-	return strings.EqualFold(strings.TrimRight(string(text), "; "), "commit")
+func (s *session) bound(v verb) (commit bool) {
+	switch v {
+	case begins:
+		s.begun = true
+	case commits:
+		s.begun = false
+		return true
+	case gives:
+		s.begun = false
+	case writes:
+		s.written = !s.begun
+	case reads:
+	}
+	return false
+}
+
+func verbOf(text []byte) verb {
+	words := strings.ToUpper(string(text))
+	switch {
+	case strings.TrimRight(words, "; ") == "COMMIT":
+		return commits
+	case strings.HasPrefix(words, "BEGIN"):
+		return begins
+	case strings.HasPrefix(words, "ROLLBACK"):
+		return gives
+	case strings.Contains(words, "INSERT INTO") || strings.Contains(words, "UPDATE "):
+		return writes
+	}
+	return reads
 }
 
 // message is one message with its header: a letter and the length of what follows.
