@@ -135,15 +135,9 @@ func webhooksGetCommand(env Env) *cli.Command {
 	return &cli.Command{
 		Name: "get", ArgsUsage: "ID", Usage: "show one webhook, and what came of its last try", Flags: clientFlags(),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			id, err := oneArgument(c, "the webhook's id")
-			if err != nil {
-				return err
-			}
-			api, err := newAPIClient(env, c)
-			if err != nil {
-				return err
-			}
-			got, err := api.get(ctx, "/v1/deliveries/"+url.PathEscape(id), nil)
+			got, err := aboutOne(env, c, "the webhook's id", func(api *apiClient, id string) (answer, error) {
+				return api.get(ctx, "/v1/deliveries/"+id, nil)
+			})
 			if err != nil {
 				return err
 			}
@@ -157,21 +151,29 @@ func webhooksResendCommand(env Env) *cli.Command {
 		Name: "resend", ArgsUsage: "ID", Usage: "send a webhook again, under the id that it had", Flags: clientFlags(),
 		Description: "Whatever became of it before. Its receiver knows the webhook-id if it has seen it,\nand gets the same bytes. To a disabled endpoint it goes once that is enabled.",
 		Action: func(ctx context.Context, c *cli.Command) error {
-			id, err := oneArgument(c, "the webhook's id")
-			if err != nil {
-				return err
-			}
-			api, err := newAPIClient(env, c)
-			if err != nil {
-				return err
-			}
-			got, err := api.post(ctx, "/v1/deliveries/"+url.PathEscape(id)+":resend", struct{}{})
+			got, err := aboutOne(env, c, "the webhook's id", func(api *apiClient, id string) (answer, error) {
+				return api.post(ctx, "/v1/deliveries/"+id+":resend", struct{}{})
+			})
 			if err != nil {
 				return err
 			}
 			return printDelivery(env, c, got.body)
 		},
 	}
+}
+
+// aboutOne asks the server about the one thing that the command's argument names,
+// by its id as a path has it.
+func aboutOne(env Env, c *cli.Command, what string, ask func(api *apiClient, id string) (answer, error)) (answer, error) {
+	id, err := oneArgument(c, what)
+	if err != nil {
+		return answer{}, err
+	}
+	api, err := newAPIClient(env, c)
+	if err != nil {
+		return answer{}, err
+	}
+	return ask(api, url.PathEscape(id))
 }
 
 // endpointView is what people are shown of an endpoint.
@@ -242,15 +244,9 @@ func webhooksEnableCommand(env Env) *cli.Command {
 		Name: "enable", ArgsUsage: "ID", Usage: "let a disabled endpoint be sent webhooks again", Flags: clientFlags(),
 		Description: "An endpoint is disabled when it answers 410. What waited for it is sent when it is due.",
 		Action: func(ctx context.Context, c *cli.Command) error {
-			id, err := oneArgument(c, "the endpoint's id")
-			if err != nil {
-				return err
-			}
-			api, err := newAPIClient(env, c)
-			if err != nil {
-				return err
-			}
-			got, err := api.post(ctx, "/v1/webhook-endpoints/"+url.PathEscape(id)+":enable", struct{}{})
+			got, err := aboutOne(env, c, "the endpoint's id", func(api *apiClient, id string) (answer, error) {
+				return api.post(ctx, "/v1/webhook-endpoints/"+id+":enable", struct{}{})
+			})
 			if err != nil {
 				return err
 			}
