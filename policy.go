@@ -86,8 +86,8 @@ type Policy struct {
 
 	// AskAfter is when a person is asked about an unknown attempt. Zero: at once.
 	AskAfter time.Duration `json:"ask_after,omitzero"`
-	// ContractDigest of the kind's contract. Empty: none.
-	ContractDigest string `json:"contract_digest,omitempty"`
+	// Contract is what is pinned of the kind's contract. Nil: it has none.
+	Contract *ContractTerms `json:"contract,omitempty"`
 }
 
 // Backoff grows from Initial by doubling up to Max, with full jitter. A

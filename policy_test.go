@@ -29,7 +29,7 @@ func TestWhatAPolicySaysIsKept(t *testing.T) {
 	want := onejob.Policy{
 		Effect: onejob.EffectNone, Targets: []string{"b", "a"}, Lanes: 3, RaceAfter: 1,
 		Timeout: 2, Linger: 3, SendWithin: 4, MaxAttempts: 6, PerTarget: 7, Backoff: onejob.Backoff{Initial: 8, Max: 9},
-		Deadline: 10, Failover: onejob.FailoverDeclared, FailoverWhy: "the same model", AskAfter: 11, ContractDigest: "v1:12",
+		Deadline: 10, Failover: onejob.FailoverDeclared, FailoverWhy: "the same model", AskAfter: 11, Contract: &onejob.ContractTerms{Digest: "v1:12"},
 	}
 	got, err := want.WithDefaults()
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {

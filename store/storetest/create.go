@@ -49,7 +49,7 @@ func testCreateKeeps(f *fixture) {
 		p.Target, p.Priority, p.Trace = "b", -3, "00-trace-01"
 		p.Policy = f.policy(func(y *onejob.Policy) {
 			y.Effect, y.Lanes, y.Targets, y.RaceAfter = onejob.EffectNone, 2, []string{"a", "b"}, time.Second
-			y.ContractDigest = "sha256:contract"
+			y.Contract = &onejob.ContractTerms{Digest: "v1:contract"}
 		})
 	})
 	f.noError(f.submit(p).Err)
