@@ -21,7 +21,7 @@ func TestAPolicysTextMeansWhatItMeant(t *testing.T) {
 		Effect: onejob.EffectNone, Targets: []string{"a", "b"}, Lanes: 2, RaceAfter: time.Second,
 		Timeout: 2 * time.Second, Linger: 3 * time.Second, SendWithin: 4 * time.Second, MaxAttempts: 7, PerTarget: 1,
 		Backoff: onejob.Backoff{Initial: time.Second, Max: time.Hour}, Deadline: time.Hour,
-		Failover: onejob.FailoverDeclared, FailoverWhy: "they are equal", AskAfter: time.Hour, ContractDigest: "sha256:1",
+		Failover: onejob.FailoverDeclared, FailoverWhy: "they are equal", AskAfter: time.Hour, Contract: &onejob.ContractTerms{Digest: "sha256:1"},
 	}
 	tests := []struct {
 		name, text string
