@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build test race e2e e2e-full bench bench-peers bench-growth mutate generate check-generate lint check
+.PHONY: help build test test-llama race e2e e2e-full bench bench-peers bench-growth mutate generate check-generate lint check
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -12,6 +12,9 @@ test: ## everything that needs nothing but Go, and the PostgreSQL half where it 
 	@if [ -n "$$ONEJOB_TEST_POSTGRES" ] || command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; \
 	then echo 'halves that ran: SQLite and PostgreSQL'; \
 	else echo 'halves that ran: SQLite only; install PostgreSQL, or set ONEJOB_TEST_POSTGRES, for the other'; fi
+
+test-llama: ## a real llama.cpp, whose answers have the structure and not the meaning: needs Node.js and npm
+	ONEJOB_TEST_LLAMA=1 go test -count=1 -v -timeout 5m ./internal/llama
 
 race: ## the same under the race detector, short
 	go test -race -short ./...

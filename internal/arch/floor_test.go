@@ -63,6 +63,7 @@ var floors = []floor{
 
 	// Measuring, trying and showing stand outside; nobody leans on them.
 	{room: "internal/pgtest/...", third: others},
+	{room: "internal/llama/...", also: []string{"contract", "provider/openai"}, by: []string{}},
 	{room: "internal/bench/...", may: []string{"..."}, third: others, by: []string{}},
 	{room: "internal/load/...", may: []string{"sim"}, by: []string{}},
 	{room: "internal/crash/...", may: []string{"..."}, third: others, by: []string{}},
