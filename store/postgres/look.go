@@ -1,0 +1,43 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/onejob-dev/onejob"
+)
+
+var _ onejob.Looker = (*Store)(nil)
+
+// Each is one look into a partial index over live rows, at its end where what is
+// due first lies.
+const sqlWorkLook = `
+SELECT EXISTS (
+         SELECT FROM unnest($1::text[]) AS t (target) CROSS JOIN LATERAL (
+                SELECT FROM job_states WHERE state = 'queued' AND due AND next_target = t.target LIMIT 1) s)
+    OR EXISTS (
+         SELECT FROM unnest($1::text[]) AS t (target) CROSS JOIN LATERAL (
+                SELECT FROM job_states
+                 WHERE state = 'queued' AND NOT due AND next_target = t.target
+                   AND run_after <= onejob_now() + $3::bigint * interval '1 microsecond' LIMIT 1) s),
+       EXISTS (
+         SELECT FROM attempts
+          WHERE state IN ('starting', 'running') AND outcome IS DISTINCT FROM 'accepted' AND lease_expires_at <= onejob_now()),
+       EXISTS (
+         SELECT FROM job_states WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= onejob_now())
+    OR EXISTS (
+         SELECT FROM job_states WHERE state = 'blocked' AND blocked_reason NOT IN ('attempt_unknown', 'parked', 'needs_operator')),
+       EXISTS (
+         SELECT FROM attempts a WHERE ` + sqlAsked + ` AND a.probe_at <= onejob_now() AND a.target = ANY ($2::text[])),
+       EXISTS (
+         SELECT FROM attempts a WHERE ` + sqlAsked + ` AND a.asked_at IS NULL AND a.ask_at <= onejob_now()),
+       EXISTS (
+         SELECT FROM unnest($4::text[]) AS e (id) CROSS JOIN LATERAL (
+                SELECT FROM deliveries d WHERE d.endpoint = e.id AND d.state = 'pending' AND d.due_at <= onejob_now() LIMIT 1) w
+          WHERE NOT EXISTS (SELECT FROM webhook_endpoints x WHERE x.id = e.id))`
+
+// WorkLook implements [onejob.Looker].
+func (s *Store) WorkLook(ctx context.Context, p onejob.WorkLookParams) (found onejob.WorkFound, err error) {
+	err = s.pool.QueryRow(ctx, sqlWorkLook, texts(p.Targets), texts(p.Askable), p.Soon.Microseconds(), texts(p.Endpoints)).
+		Scan(&found.Due, &found.Expired, &found.Undecided, &found.Questions, &found.Unasked, &found.Outbox)
+	return found, onejob.Unavailable(err)
+}
