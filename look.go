@@ -21,6 +21,8 @@ type WorkLookParams struct {
 	Targets, Askable []string
 	// Endpoints are those that webhooks are sent to.
 	Endpoints []string
+	// Held are jobs whose providers the asker could ask to give up.
+	Held []JobRef
 	// Soon is how far ahead a job counts as due.
 	Soon time.Duration
 }
@@ -33,4 +35,6 @@ type WorkFound struct {
 	Questions bool // an attempt at one of the askable targets is due to be asked about
 	Unasked   bool // a person is to be asked: see [ProbeStore].AttemptAsk
 	Outbox    bool // a webhook is due at one of the endpoints
+	// Cancelled are those of the held that are to be given up.
+	Cancelled []string
 }

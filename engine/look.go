@@ -37,6 +37,7 @@ func (e *Engine) lookLoop(ctx context.Context) {
 	every(ctx, interval, func() {
 		bounded, cancel := context.WithTimeout(ctx, e.opts.Lease)
 		defer cancel()
+		p.Held = e.held.unasked()
 		there, err := e.opts.Looker.WorkLook(bounded, p)
 		if err != nil {
 			e.complainUnless(ctx, "could not look for work", err)
@@ -55,7 +56,7 @@ func (e *Engine) pass(there onejob.WorkFound) {
 			wake(ch)
 		}
 	}
-	if n := (onejob.News{Work: there.Due, Questions: there.Questions, Outbox: there.Outbox}); !n.IsEmpty() {
+	if n := (onejob.News{Work: there.Due, Questions: there.Questions, Outbox: there.Outbox, Cancelled: there.Cancelled}); !n.IsEmpty() {
 		e.opts.Signals.Hear(n)
 	}
 }

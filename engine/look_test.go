@@ -15,15 +15,21 @@ type lookout struct {
 	onejob.Store
 	found atomic.Pointer[onejob.WorkFound]
 	looks atomic.Int32
+	asked atomic.Pointer[onejob.WorkLookParams]
 	rest  atomic.Int32 // every other question of an idle engine
 }
 
-func (l *lookout) WorkLook(context.Context, onejob.WorkLookParams) (onejob.WorkFound, error) {
+func (l *lookout) WorkLook(_ context.Context, p onejob.WorkLookParams) (onejob.WorkFound, error) {
 	l.looks.Add(1)
-	if found := l.found.Load(); found != nil {
-		return *found, nil
+	l.asked.Store(&p)
+	var found onejob.WorkFound
+	if f := l.found.Load(); f != nil {
+		found = *f
 	}
-	return onejob.WorkFound{}, nil
+	if len(p.Held) == 0 {
+		found.Cancelled = nil
+	}
+	return found, nil
 }
 
 func (l *lookout) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (onejob.AttemptClaimResult, error) {
@@ -109,6 +115,32 @@ func TestALeaseThatALookFoundOverIsEnded(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		if job := w.get(id); states(job) != "succeeded: 1@a=failed 2@a=succeeded" {
 			t.Errorf("two looks later: %s; want it tried again", states(job))
+		}
+	})
+}
+
+func TestACancelThatWasNotHeardOfReachesTheProviderByTheNextLook(t *testing.T) {
+	l := &lookout{}
+	s := looked(l)
+	s.engine.Lease = time.Minute
+	s.targets["a"] = answersAfter(time.Minute, `1`)
+	s.probe = map[string]probing{"a": func(context.Context, onejob.ProbeRequest) (onejob.ProbeAnswer, error) {
+		return onejob.ProbeAnswer{}, nil
+	}}
+	in(t, s, func(w *world) {
+		s.signals.BeginHearing()
+		id := w.submit("1").ID
+		w.until(id, onejob.JobRunning)
+		if _, err := w.store.JobCancel(w.t.Context(), []onejob.JobCancelParams{{ID: id}}); err != nil {
+			t.Fatal(err)
+		}
+		l.found.Store(&onejob.WorkFound{Cancelled: []string{id}})
+		time.Sleep(12 * time.Second) // less than until the lease is renewed
+		if n := w.calls.cancelled.Load(); n != 1 {
+			t.Errorf("the provider was asked to give up %d times; want once", n)
+		}
+		if p := l.asked.Load(); len(p.Held) != 0 {
+			t.Errorf("the looks ask about %d jobs still; want none once the provider was asked", len(p.Held))
 		}
 	})
 }

@@ -33,11 +33,16 @@ SELECT EXISTS (
        EXISTS (
          SELECT FROM unnest($4::text[]) AS e (id) CROSS JOIN LATERAL (
                 SELECT FROM deliveries d WHERE d.endpoint = e.id AND d.state = 'pending' AND d.due_at <= onejob_now() LIMIT 1) w
-          WHERE NOT EXISTS (SELECT FROM webhook_endpoints x WHERE x.id = e.id))`
+          WHERE NOT EXISTS (SELECT FROM webhook_endpoints x WHERE x.id = e.id)),
+       ARRAY (
+         SELECT s.job_id FROM unnest($5::smallint[], $6::text[]) AS u (part, job_id)
+           JOIN job_states s ON s.part = u.part AND s.job_id = u.job_id
+          WHERE s.cancel_requested_at IS NOT NULL AND s.finished_at IS NULL)`
 
 // WorkLook implements [onejob.Looker].
 func (s *Store) WorkLook(ctx context.Context, p onejob.WorkLookParams) (found onejob.WorkFound, err error) {
-	err = s.pool.QueryRow(ctx, sqlWorkLook, texts(p.Targets), texts(p.Askable), p.Soon.Microseconds(), texts(p.Endpoints)).
-		Scan(&found.Due, &found.Expired, &found.Undecided, &found.Questions, &found.Unasked, &found.Outbox)
+	parts, ids := refColumns(p.Held)
+	err = s.pool.QueryRow(ctx, sqlWorkLook, texts(p.Targets), texts(p.Askable), p.Soon.Microseconds(), texts(p.Endpoints), parts, ids).
+		Scan(&found.Due, &found.Expired, &found.Undecided, &found.Questions, &found.Unasked, &found.Outbox, &found.Cancelled)
 	return found, onejob.Unavailable(err)
 }
