@@ -74,41 +74,50 @@ func takes(lives int, open func(context.Context, *services) (*sized, error)) fun
 
 func (at *sized) measure(ctx context.Context, lives float64) (f sample, err error) {
 	f = sample{}
-	empty, _, err := at.size(ctx)
-	if err != nil {
+	if err := at.firstLives(ctx, lives, f); err != nil {
 		return nil, err
 	}
-	before, err := at.wal(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := at.liveAll(ctx, "first", int(lives)); err != nil {
-		return nil, err
-	}
-	if after, err := at.wal(ctx); err != nil {
-		return nil, err
-	} else if after > 0 {
-		f[wal] = float64(after-before) / lives
-	}
-	tables, indexes, err := at.size(ctx)
-	if err != nil {
-		return nil, err
-	}
-	f[rowBytes] = float64(tables-empty) / lives
-	if indexes > 0 {
-		f[indexBytes] = float64(indexes) / lives
-	}
-	if f[emptiedRate], f[longestBatch], err = at.purge(ctx, onejob.JobPurgeParams{PayloadAge: time.Nanosecond}); err != nil {
+	payloads := onejob.JobPurgeParams{PayloadAge: time.Nanosecond}
+	if f[emptiedRate], f[longestBatch], err = at.purge(ctx, payloads); err != nil {
 		return nil, err
 	}
 	if f[againBytes], err = at.grows(ctx, "second", lives); err != nil {
 		return nil, err
 	}
-	if _, _, err = at.purge(ctx, onejob.JobPurgeParams{PayloadAge: time.Nanosecond, KeyAge: time.Nanosecond}); err != nil {
+	payloads.KeyAge = time.Nanosecond
+	if _, _, err = at.purge(ctx, payloads); err != nil {
 		return nil, err
 	}
 	f[shrunkBytes], err = at.grows(ctx, "third", lives)
 	return f, err
+}
+
+// firstLives does jobs in the new store, and notes what they take.
+func (at *sized) firstLives(ctx context.Context, lives float64, f sample) error {
+	empty, _, err := at.size(ctx)
+	if err != nil {
+		return err
+	}
+	before, err := at.wal(ctx)
+	if err != nil {
+		return err
+	}
+	if err := at.liveAll(ctx, "first", int(lives)); err != nil {
+		return err
+	}
+	after, err := at.wal(ctx)
+	if err != nil {
+		return err
+	}
+	tables, indexes, err := at.size(ctx)
+	if err != nil {
+		return err
+	}
+	f[rowBytes] = float64(tables-empty) / lives
+	if after > 0 {
+		f[wal], f[indexBytes] = float64(after-before)/lives, float64(indexes)/lives
+	}
+	return nil
 }
 
 // grows does as many jobs again, and tells what the store has grown by for each.

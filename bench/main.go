@@ -52,7 +52,7 @@ type settings struct {
 
 func parse(args []string) (s settings, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	contests := flags.String("contest", "lives,post,start,batches,nodes", "comma-separated contests; -list names them")
+	contests := flags.String("contest", "lives,post,start,batches,nodes,idle", "comma-separated contests; -list names them")
 	only := flags.String("only", "", "comma-separated parts of the names of contestants")
 	flags.IntVar(&s.runs, "runs", 1, "how many times everything is done, with new servers each time; the tables then have the medians of the runs")
 	flags.IntVar(&s.rounds, "rounds", 3, "how many times each contestant has its turn")
@@ -113,7 +113,7 @@ func run(ctx context.Context, args []string) error {
 
 // allContests lists every question, in the order of the tables.
 func allContests() []contest {
-	return []contest{lives(), post(), start(), batches(), nodes(), memory(), disk(), growth()}
+	return []contest{lives(), post(), start(), batches(), nodes(), idling(), memory(), disk(), growth()}
 }
 
 // list prints who would take part.

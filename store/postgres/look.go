@@ -9,7 +9,8 @@ import (
 var _ onejob.Looker = (*Store)(nil)
 
 // Each is one look into a partial index over live rows, at its end where what is
-// due first lies.
+// due first lies. The order names the index: where tables are empty any would do, and
+// the plan is kept while they grow.
 const sqlWorkLook = `
 SELECT EXISTS (
          SELECT FROM unnest($1::text[]) AS t (target) CROSS JOIN LATERAL (
@@ -18,21 +19,23 @@ SELECT EXISTS (
          SELECT FROM unnest($1::text[]) AS t (target) CROSS JOIN LATERAL (
                 SELECT FROM job_states
                  WHERE state = 'queued' AND NOT due AND next_target = t.target
-                   AND run_after <= onejob_now() + $3::bigint * interval '1 microsecond' LIMIT 1) s),
-       EXISTS (
-         SELECT FROM attempts
-          WHERE state IN ('starting', 'running') AND outcome IS DISTINCT FROM 'accepted' AND lease_expires_at <= onejob_now()),
-       EXISTS (
-         SELECT FROM job_states WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= onejob_now())
-    OR EXISTS (
-         SELECT FROM job_states WHERE state = 'blocked' AND blocked_reason NOT IN ('attempt_unknown', 'parked', 'needs_operator')),
-       EXISTS (
-         SELECT FROM attempts a WHERE ` + sqlAsked + ` AND a.probe_at <= onejob_now() AND a.target = ANY ($2::text[])),
-       EXISTS (
-         SELECT FROM attempts a WHERE ` + sqlAsked + ` AND a.asked_at IS NULL AND a.ask_at <= onejob_now()),
+                   AND run_after <= onejob_now() + $3::bigint * interval '1 microsecond'
+                 ORDER BY run_after LIMIT 1) s),
+       (SELECT true FROM attempts
+         WHERE state IN ('starting', 'running') AND outcome IS DISTINCT FROM 'accepted' AND lease_expires_at <= onejob_now()
+         ORDER BY lease_expires_at LIMIT 1) IS NOT NULL,
+       (SELECT true FROM job_states WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= onejob_now()
+         ORDER BY deadline LIMIT 1) IS NOT NULL
+    OR (SELECT true FROM job_states WHERE state = 'blocked' AND blocked_reason NOT IN ('attempt_unknown', 'parked', 'needs_operator')
+         ORDER BY run_after LIMIT 1) IS NOT NULL,
+       (SELECT true FROM attempts a WHERE ` + sqlAsked + ` AND a.probe_at <= onejob_now() AND a.target = ANY ($2::text[])
+         ORDER BY a.probe_at LIMIT 1) IS NOT NULL,
+       (SELECT true FROM attempts a WHERE ` + sqlAsked + ` AND a.asked_at IS NULL AND a.ask_at <= onejob_now()
+         ORDER BY a.ask_at LIMIT 1) IS NOT NULL,
        EXISTS (
          SELECT FROM unnest($4::text[]) AS e (id) CROSS JOIN LATERAL (
-                SELECT FROM deliveries d WHERE d.endpoint = e.id AND d.state = 'pending' AND d.due_at <= onejob_now() LIMIT 1) w
+                SELECT FROM deliveries d WHERE d.endpoint = e.id AND d.state = 'pending' AND d.due_at <= onejob_now()
+                 ORDER BY d.due_at, d.id LIMIT 1) w
           WHERE NOT EXISTS (SELECT FROM webhook_endpoints x WHERE x.id = e.id)),
        ARRAY (
          SELECT s.job_id FROM unnest($5::smallint[], $6::text[]) AS u (part, job_id)
