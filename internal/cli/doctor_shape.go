@@ -36,7 +36,10 @@ func (x *examination) checkShape(ctx context.Context, conn *pgx.Conn) error {
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, "SET LOCAL search_path = pg_temp; "+tablesOf(postgres.Print())); err != nil {
+		if _, err := tx.Exec(ctx, sqlTemporary); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, tablesOf(postgres.Print())); err != nil {
 			return err
 		}
 		want, err := readShape(ctx, tx, "pg_my_temp_schema()")
@@ -48,6 +51,10 @@ func (x *examination) checkShape(ctx context.Context, conn *pgx.Conn) error {
 		return nil
 	})
 }
+
+// sqlTemporary has tables made as temporary ones. Functions, which defaults may call,
+// are found where they are, since nobody looks for those among what is temporary.
+const sqlTemporary = `SELECT set_config('search_path', 'pg_temp, ' || quote_ident(current_schema()), true), set_config('lock_timeout', '2s', true)`
 
 var (
 	sqlComment   = regexp.MustCompile(`--[^\n]*`)
