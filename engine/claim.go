@@ -30,7 +30,7 @@ func (e *Engine) claimLoop(ctx context.Context) {
 		if claimed > 0 {
 			quiet = 0
 		}
-		pace.poll = e.opts.Signals.PauseAfter(quiet, e.opts.PollInterval)
+		pace.poll = e.pauseAfter(quiet)
 		wait.Reset(pace.next(claimed, due))
 	}
 }

@@ -29,7 +29,7 @@ type Options struct {
 
 	// PollInterval is how often the engine looks for due work without being
 	// woken; while Signals hear other processes and nothing is found the pause grows
-	// up to 4 s. Zero means 500 ms.
+	// up to about 4 s. Zero means 500 ms.
 	PollInterval time.Duration
 
 	// KeepPayloads is how long after its end a job's payload is kept, and
@@ -38,6 +38,13 @@ type Options struct {
 
 	// Worker names this engine to people. Empty: a random name.
 	Worker string
+
+	// Looker is the store as it can be looked at as a whole. Nil: everything that the
+	// engine might have to do is looked for by itself.
+	Looker onejob.Looker
+	// Endpoints are the ids of those whose webhooks the looker looks for, too: whoever
+	// sends them is woken through Signals.
+	Endpoints []string
 
 	// Signals wake the engine and whoever watches jobs in this process, and in
 	// others where they are connected. Nil: private ones, which wake nobody else.

@@ -50,7 +50,11 @@ func (e *Engine) race(t *trial) {
 func (e *Engine) askToCancel(jobID string, but *trial) {
 	for _, t := range e.held.of(jobID) {
 		canceller, able := t.target.Provider.(onejob.Canceller)
-		if t == but || !able {
+		if t == but {
+			continue
+		}
+		t.gaveUp.Store(true)
+		if !able {
 			continue
 		}
 		e.working.add()

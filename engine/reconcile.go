@@ -71,7 +71,7 @@ func (e *Engine) reconcileLoop(ctx context.Context) {
 		if e.reconcile(ctx, targets) > 0 {
 			quiet = 0
 		}
-		wait.Reset(jitter(e.opts.Signals.PauseAfter(quiet, e.opts.PollInterval)))
+		wait.Reset(jitter(e.pauseAfter(quiet)))
 	}
 }
 
@@ -211,7 +211,7 @@ func (e *Engine) askPeopleLoop(ctx context.Context) {
 	if e.probes == nil {
 		return
 	}
-	every(ctx, askPeopleEvery, func() {
+	e.whenFound(ctx, e.wakeups.unasked, askPeopleEvery, func() {
 		bounded, cancel := context.WithTimeout(ctx, recordWithin)
 		defer cancel()
 		asked, err := e.probes.AttemptAsk(bounded, askPeopleBatch)

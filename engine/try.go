@@ -39,6 +39,7 @@ type trial struct {
 	began  time.Time
 	sendBy time.Time   // on our own clock, which started before the mark was asked for
 	sent   atomic.Bool // the whole request was handed to the kernel
+	gaveUp atomic.Bool // the provider was asked to give up, where it can be
 }
 
 func refOf(a *onejob.Attempt) onejob.AttemptRef {

@@ -93,6 +93,7 @@ func (s *server) wire(env Env, secret onejob.Secret) error {
 	if n, shared := s.keys.(onejob.Notifier); shared {
 		s.bell = doorbell.New(n, signals, doorbell.Options{Logger: s.log})
 	}
+	looker, _ := s.keys.(onejob.Looker)
 	b := buildOf()
 	metrics := telemetry.NewMetrics(telemetry.Options{
 		Kinds: namesOf(kinds), Version: b.Version, Revision: b.Revision, StatsFunc: s.store.Stats, NowFunc: env.NowFunc,
@@ -100,12 +101,12 @@ func (s *server) wire(env Env, secret onejob.Secret) error {
 	s.engine, err = engine.New(s.store, targets, engine.Options{
 		Slots: s.cfg.Workers.Slots, Lease: time.Duration(s.cfg.Workers.Lease), Drain: time.Duration(s.cfg.Workers.Drain),
 		KeepPayloads: time.Duration(s.cfg.Retention.Jobs), KeepKeys: time.Duration(s.cfg.Retention.Keys),
-		Signals: signals, Logger: s.log, Observer: metrics,
+		Looker: looker, Endpoints: endpointIDs(s.cfg), Signals: signals, Logger: s.log, Observer: metrics,
 	})
 	if err != nil {
 		return err
 	}
-	if s.sender, err = s.newSender(signals, metrics); err != nil {
+	if s.sender, err = s.newSender(signals, metrics, looker != nil); err != nil {
 		return err
 	}
 	admission, err := httpapi.NewAdmission(httpapi.AdmissionOptions{

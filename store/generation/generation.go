@@ -33,7 +33,7 @@ type Options struct {
 	Every time.Duration
 
 	// LookEvery is how often an idle store is looked at for what others found. Zero
-	// means 5 s.
+	// means 10 s.
 	LookEvery time.Duration
 
 	// Logger hears of a restore, and of a mark that could not be kept. Nil discards.
@@ -49,7 +49,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Every = time.Second
 	}
 	if o.LookEvery == 0 {
-		o.LookEvery = 5 * time.Second
+		o.LookEvery = 10 * time.Second
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
