@@ -119,7 +119,7 @@ func retryable(err error) error {
 func (e *Engine) finished(t *trial, p onejob.AttemptFinishParams, r onejob.AttemptFinishResult) {
 	e.noteEnd(t, &p, &r)
 	if won, known := onejob.AfterWin(t.Job, &p, &r); known {
-		e.opts.Signals.JobShown(won)
+		e.opts.Signals.JobGiven(won)
 	} else {
 		e.opts.Signals.JobChanged(t.Job.ID)
 	}
