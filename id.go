@@ -40,19 +40,23 @@ var idEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadd
 // idBytes is one byte of part, six of Unix milliseconds and nine random ones.
 const idBytes = 16
 
+// maxIDLength is room for any prefix and what follows it.
+const maxIDLength = 40
+
 // NewJobID returns an id for a job of the given part, created at about now.
-func NewJobID(part uint8, now time.Time) string { return jobPrefix + newID(part, now) }
+func NewJobID(part uint8, now time.Time) string { return newID(jobPrefix, part, now) }
 
 // NewAttemptID returns an id for an attempt of a job of the given part.
-func NewAttemptID(part uint8, now time.Time) string { return attemptPrefix + newID(part, now) }
+func NewAttemptID(part uint8, now time.Time) string { return newID(attemptPrefix, part, now) }
 
-func newID(part uint8, now time.Time) string {
+func newID(prefix string, part uint8, now time.Time) string {
 	var b [idBytes]byte
 	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())) // its six low bytes are b[2:8]
 	copy(b[1:7], b[2:8])
 	b[0] = part
 	_, _ = rand.Read(b[7:]) // never fails since Go 1.24
-	return idEncoding.EncodeToString(b[:])
+	id := append(make([]byte, 0, maxIDLength), prefix...)
+	return string(idEncoding.AppendEncode(id, b[:]))
 }
 
 // PartOfID returns the part that a job's or an attempt's id carries. It reports

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -150,8 +151,10 @@ func providerKey(jobID, target string, attempts []Attempt) string {
 			generation++
 		}
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", jobID, target, generation))
-	return "pk_" + idEncoding.EncodeToString(sum[:20])
+	text := append(make([]byte, 0, 128), jobID...)
+	text = append(append(append(text, 0), target...), 0)
+	sum := sha256.Sum256(strconv.AppendInt(text, int64(generation), 10))
+	return string(idEncoding.AppendEncode([]byte("pk_"), sum[:20]))
 }
 
 // QuarantineEnd is before when neither an absence nor a person rules an attempt:

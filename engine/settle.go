@@ -87,7 +87,7 @@ func (e *Engine) finish(t *trial, p onejob.AttemptFinishParams) {
 	p.Ref, p.ClaimToken = t.ref, t.token
 	giveUp := time.Now().Add(settleTime)
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.hard), settleTime)
+		ctx, cancel := context.WithTimeout(context.Background(), settleTime) // a hard stop does not end it
 		results, err := e.store.AttemptFinish(ctx, []onejob.AttemptFinishParams{p})
 		cancel()
 		if err == nil {
@@ -119,7 +119,7 @@ func retryable(err error) error {
 func (e *Engine) finished(t *trial, p onejob.AttemptFinishParams, r onejob.AttemptFinishResult) {
 	e.noteEnd(t, &p, &r)
 	if won, known := onejob.AfterWin(t.Job, &p, &r); known {
-		e.opts.Signals.JobShown(won)
+		e.opts.Signals.JobGiven(won)
 	} else {
 		e.opts.Signals.JobChanged(t.Job.ID)
 	}

@@ -10,13 +10,8 @@ import (
 )
 
 // try is the life of one attempt in this process: marked, called once, settled.
-func (e *Engine) try(c onejob.Claimed) {
-	slot := &oneSlot{slots: e.slots}
-	defer slot.give()
-	t := &trial{
-		Claimed: c, target: e.targets[c.Attempt.Target],
-		ref: refOf(&c.Attempt), token: c.Attempt.ClaimToken, began: time.Now(),
-	}
+func (e *Engine) try(t *trial) {
+	defer t.slot.give()
 	e.held.add(t)
 	defer e.held.drop(t)
 	if t.target.Provider == nil {
@@ -27,19 +22,27 @@ func (e *Engine) try(c onejob.Claimed) {
 		return
 	}
 	e.opts.Observer.AttemptStarted(t.target.Name)
-	e.call(t, slot)
+	e.call(t)
 }
 
 // trial is one attempt under way.
 type trial struct {
 	onejob.Claimed
 	target onejob.Target
+	slot   oneSlot
 	ref    onejob.AttemptRef
 	token  string // the claim's; set once
 	began  time.Time
 	sendBy time.Time   // on our own clock, which started before the mark was asked for
 	sent   atomic.Bool // the whole request was handed to the kernel
 	gaveUp atomic.Bool // the provider was asked to give up, where it can be
+}
+
+func (e *Engine) newTrial(c onejob.Claimed) *trial {
+	return &trial{
+		Claimed: c, target: e.targets[c.Attempt.Target], slot: oneSlot{slots: e.slots},
+		ref: refOf(&c.Attempt), token: c.Attempt.ClaimToken, began: time.Now(),
+	}
 }
 
 func refOf(a *onejob.Attempt) onejob.AttemptRef {
@@ -98,36 +101,15 @@ type said struct {
 
 // call calls the provider once and settles what it says. Silence past the timeout
 // makes the attempt unknown and frees its slot; the call goes on for the linger.
-func (e *Engine) call(t *trial, slot *oneSlot) {
+func (e *Engine) call(t *trial) {
 	ctx, hangUp := context.WithCancel(e.hard)
 	defer hangUp()
-	answered := make(chan said, 1)
-	go func() { answered <- callOnce(ctx, t) }()
-
-	silence := time.NewTimer(t.Job.Policy.Timeout)
-	defer silence.Stop()
-	racing, stopRacing := t.raceTimer()
-	defer stopRacing()
-	for silent := false; !silent; {
-		select {
-		case s := <-answered:
-			e.settle(t, s)
-			return
-		case <-racing:
-			e.race(t)
-		case <-silence.C:
-			silent = true
-		}
-	}
-	e.finish(t, t.silent())
-	slot.give()
-	e.held.drop(t)
-
-	left := e.linger.enter(hangUp)
-	defer left()
-	end := time.AfterFunc(t.Job.Policy.Linger, hangUp)
-	defer end.Stop()
-	e.settle(t, <-answered)
+	v := e.keepVigil(t, hangUp)
+	s := func() said {
+		defer v.end() // even if the provider's code ends the goroutine
+		return callOnce(ctx, t)
+	}()
+	e.settle(t, s)
 }
 
 // silent is the outcome of an attempt that did not answer in time: nothing is proven.
