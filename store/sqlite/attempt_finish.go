@@ -63,7 +63,7 @@ func (x *tx) settle(p *onejob.AttemptFinishParams, event onejob.Event, state one
 	code, message := failureColumns(p.Failure)
 	body, contentType, lost := resultOf(p.Result, state)
 	n, err := x.exec(`
-		UPDATE attempts SET state = ?, outcome = ?, phase = coalesce(?, phase), evidence = ?, error_code = ?, error = ?,
+		UPDATE OR FAIL attempts SET state = ?, outcome = ?, phase = coalesce(?, phase), evidence = ?, error_code = ?, error = ?,
 			next = ?, own_fault = ?, provider_id = coalesce(?, provider_id), retry_at = coalesce(?, retry_at),
 			result = ?, result_type = ?, result_lost = ?,
 			cost_micros = CASE ? WHEN '' THEN cost_micros ELSE ? END, currency = CASE ? WHEN '' THEN currency ELSE ? END,

@@ -98,7 +98,7 @@ func (x *tx) attemptByID(part uint8, id string) (*onejob.Attempt, error) {
 // is in doubt in its lane.
 func (x *tx) insertAttempt(j *onejob.Job, a *onejob.Attempt) (inserted bool, err error) {
 	n, err := x.exec(`
-		INSERT INTO attempts (
+		INSERT OR FAIL INTO attempts (
 			part, job_id, number, id, lane, lanes, target, target_digest, state, claim_token, worker,
 			lease_expires_at, send_by, quarantine_until, job_version, provider_key,
 			request_key_hash, request_fingerprint, certificate_id, waiver_id, phase, started_at, marked_at)

@@ -67,7 +67,7 @@ func newJob(p *onejob.JobCreateParams, now time.Time) *onejob.Job {
 // insertJob inserts what never changes. Zero rows: the owner has used this key before.
 func (x *tx) insertJob(j *onejob.Job, token string) (inserted bool, err error) {
 	n, err := x.exec(`
-		INSERT INTO jobs (
+		INSERT OR FAIL INTO jobs (
 			part, id, owner, key_hash, key_prefix, fingerprint, fingerprint_version, create_token,
 			kind, target, effect, lanes, policy, metadata, priority, supersedes, trace, webhooks, created_at, deadline, input)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -199,7 +199,7 @@ func (x *tx) firstAttempt(j *onejob.Job, start *onejob.StartParams) *onejob.Atte
 func (x *tx) insertState(j *onejob.Job) error {
 	code, message := failureColumns(j.Error)
 	_, err := x.exec(`
-		INSERT INTO job_states (
+		INSERT OR FAIL INTO job_states (
 			part, job_id, owner, state, version, revision, attempts_made, priority, run_after, due, next_target, deadline,
 			error_code, error, finished_at, hooked)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,

@@ -11,7 +11,7 @@ import (
 // so the version that it compares with is the row's own.
 func (x *tx) takeSlot(ref onejob.AttemptRef) (won *onejob.Won, err error) {
 	n, err := x.exec(`
-		UPDATE job_states SET state = 'succeeded', completed_by = ?, finished_at = ?, version = version + 1, revision = revision + 1,
+		UPDATE OR FAIL job_states SET state = 'succeeded', completed_by = ?, finished_at = ?, version = version + 1, revision = revision + 1,
 			blocked = NULL, blocked_reason = NULL, next_target = ''
 		WHERE part = ? AND job_id = ? AND completed_by IS NULL AND state NOT IN ('failed', 'cancelled')`,
 		ref.ID, x.now, int(ref.Part), ref.JobID)

@@ -231,7 +231,7 @@ CREATE TABLE deliveries (
     finished_at INTEGER,
     body        BLOB,                     -- what the first try sent
     PRIMARY KEY (part, id),
-    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id),
+    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id) DEFERRABLE INITIALLY DEFERRED,
     CONSTRAINT deliveries_pending  CHECK ((state = 'pending') = (due_at IS NOT NULL)),
     CONSTRAINT deliveries_finished CHECK ((state = 'pending') = (finished_at IS NULL))
 ) STRICT;

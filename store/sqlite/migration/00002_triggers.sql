@@ -13,14 +13,14 @@ WHEN (NEW.part, NEW.id, NEW.owner, NEW.key_hash, NEW.fingerprint, NEW.fingerprin
      OR NEW.input IS NOT NULL
      OR NEW.webhooks NOT IN ('', OLD.webhooks)
 BEGIN
-    SELECT RAISE(ABORT, 'a job is immutable');
+    SELECT RAISE(FAIL, 'a job is immutable');
 END;
 -- +goose StatementEnd
 
 -- +goose StatementBegin
 CREATE TRIGGER jobs_kept BEFORE DELETE ON jobs
 BEGIN
-    SELECT RAISE(ABORT, 'a job is kept: its key answers for ever');
+    SELECT RAISE(FAIL, 'a job is kept: its key answers for ever');
 END;
 -- +goose StatementEnd
 
@@ -30,7 +30,7 @@ CREATE TRIGGER job_states_final BEFORE UPDATE ON job_states
 WHEN (OLD.state = 'succeeded' OR OLD.state = 'failed' OR OLD.state = 'cancelled')
      AND (NEW.state, NEW.completed_by, NEW.finished_at) IS NOT (OLD.state, OLD.completed_by, OLD.finished_at)
 BEGIN
-    SELECT RAISE(ABORT, 'the job has ended, which is final');
+    SELECT RAISE(FAIL, 'the job has ended, which is final');
 END;
 -- +goose StatementEnd
 
@@ -39,7 +39,7 @@ END;
 CREATE TRIGGER job_states_owner BEFORE UPDATE OF owner ON job_states
 WHEN NEW.owner IS NOT OLD.owner
 BEGIN
-    SELECT RAISE(ABORT, 'a job is immutable');
+    SELECT RAISE(FAIL, 'a job is immutable');
 END;
 -- +goose StatementEnd
 
@@ -50,7 +50,7 @@ WHEN (NEW.part, NEW.job_id, NEW.number, NEW.id, NEW.lane, NEW.lanes, NEW.target,
      IS NOT
      (OLD.part, OLD.job_id, OLD.number, OLD.id, OLD.lane, OLD.lanes, OLD.target, OLD.claim_token, OLD.provider_key)
 BEGIN
-    SELECT RAISE(ABORT, 'an attempt cannot change what it is');
+    SELECT RAISE(FAIL, 'an attempt cannot change what it is');
 END;
 -- +goose StatementEnd
 
@@ -61,7 +61,7 @@ END;
 CREATE TRIGGER attempts_lanes BEFORE INSERT ON attempts
 WHEN NEW.lanes IS NOT (SELECT j.lanes FROM jobs j WHERE j.part = NEW.part AND j.id = NEW.job_id)
 BEGIN
-    SELECT RAISE(ABORT, 'an attempt carries the lanes of its job');
+    SELECT RAISE(FAIL, 'an attempt carries the lanes of its job');
 END;
 -- +goose StatementEnd
 
@@ -185,7 +185,7 @@ END;
 CREATE TRIGGER jobs_unrestored BEFORE INSERT ON jobs
 WHEN EXISTS (SELECT 1 FROM store_generation WHERE restored_at IS NOT NULL)
 BEGIN
-    SELECT RAISE(ABORT, 'restore unconfirmed');
+    SELECT RAISE(FAIL, 'restore unconfirmed');
 END;
 -- +goose StatementEnd
 
@@ -193,7 +193,7 @@ END;
 CREATE TRIGGER attempts_unrestored BEFORE INSERT ON attempts
 WHEN EXISTS (SELECT 1 FROM store_generation WHERE restored_at IS NOT NULL)
 BEGIN
-    SELECT RAISE(ABORT, 'restore unconfirmed');
+    SELECT RAISE(FAIL, 'restore unconfirmed');
 END;
 -- +goose StatementEnd
 
@@ -202,7 +202,7 @@ CREATE TRIGGER attempts_unrestored_mark BEFORE UPDATE OF state ON attempts
 WHEN OLD.state = 'starting' AND NEW.state = 'running'
      AND EXISTS (SELECT 1 FROM store_generation WHERE restored_at IS NOT NULL)
 BEGIN
-    SELECT RAISE(ABORT, 'restore unconfirmed');
+    SELECT RAISE(FAIL, 'restore unconfirmed');
 END;
 -- +goose StatementEnd
 
