@@ -45,7 +45,7 @@ func attemptsInOrder(p *onejob.AttemptListParams) list[onejob.Attempt] {
 
 // attemptsWanted reports false when no attempt can be meant.
 func attemptsWanted(p *onejob.AttemptListParams) (w where, ok bool) {
-	for _, id := range []struct{ column, value string }{{`a.id`, p.ID}, {`a.job_id`, p.JobID}} {
+	for _, id := range []struct{ condition, value string }{{`a.part = ? AND a.id = ?`, p.ID}, {`a.seq = ` + seqOfJob, p.JobID}} {
 		if id.value == "" {
 			continue
 		}
@@ -53,11 +53,10 @@ func attemptsWanted(p *onejob.AttemptListParams) (w where, ok bool) {
 		if !isID {
 			return w, false
 		}
-		w.and(`a.part = ?`, int(part))
-		w.and(id.column+` = ?`, id.value)
+		w.and(id.condition, int(part), id.value)
 	}
 	if p.Owner != "" {
-		w.and(`EXISTS (SELECT 1 FROM jobs j WHERE j.part = a.part AND j.id = a.job_id AND j.owner = ?)`, p.Owner)
+		w.and(`EXISTS (SELECT 1 FROM jobs j WHERE j.seq = a.seq AND j.owner = ?)`, p.Owner)
 	}
 	if len(p.States) > 0 {
 		w.and(`a.state ` + in(known(p.States, onejob.AttemptStates())))

@@ -28,7 +28,7 @@ func (x *tx) mayHold(ref onejob.AttemptRef, who string) error {
 	}
 	err := onejob.ErrorOfNoAttempt(ref.ID)
 	queryErr := x.query(`
-		SELECT 1 FROM attempts a JOIN jobs j ON j.part = a.part AND j.id = a.job_id
+		SELECT 1 FROM attempts a JOIN jobs j ON j.seq = a.seq
 		WHERE a.part = ? AND a.id = ? AND a.job_id = ? AND j.owner = ?`, func(*row) error {
 		err = nil
 		return nil
@@ -54,7 +54,7 @@ func (x *tx) mark(p *onejob.AttemptMarkParams) (onejob.AttemptMarkResult, error)
 		UPDATE attempts SET state = 'running', marked_at = ?, lease_expires_at = ?, send_by = ?, quarantine_until = ?, target_digest = ?
 		WHERE part = ? AND id = ? AND job_id = ? AND claim_token = ? AND `+sources(onejob.EventMarked)+` AND lease_expires_at > ?
 			AND EXISTS (SELECT 1 FROM job_states s
-				WHERE s.part = attempts.part AND s.job_id = attempts.job_id AND s.cancel_requested_at IS NULL AND s.`+open+`)`,
+				WHERE s.seq = attempts.seq AND s.cancel_requested_at IS NULL AND s.`+open+`)`,
 		a.MarkedAt, a.LeaseExpiresAt, a.SendBy, a.QuarantineUntil, a.TargetDigest,
 		int(p.Ref.Part), p.Ref.ID, p.Ref.JobID, p.ClaimToken, x.now)
 	if err != nil {
@@ -95,7 +95,7 @@ func (x *tx) renew(p *onejob.AttemptRenewParams) (result onejob.AttemptRenewResu
 	if n == 0 {
 		return result, onejob.ErrorOfLostClaim(p.Ref)
 	}
-	err = x.query(`SELECT cancel_requested_at IS NOT NULL FROM job_states WHERE part = ? AND job_id = ?`, func(r *row) error {
+	err = x.query(`SELECT cancel_requested_at IS NOT NULL FROM job_states WHERE seq = `+seqOfJob, func(r *row) error {
 		result.CancelRequested = r.Bool()
 		return nil
 	}, int(p.Ref.Part), p.Ref.JobID)

@@ -17,7 +17,7 @@ func (x *tx) ask(ref onejob.AttemptRef) error {
 	_, err := x.exec(`
 		UPDATE attempts SET probe_at = ?, ask_at = coalesce(ask_at, ? + (
 			SELECT coalesce(json_extract(j.policy, '$.ask_after'), 0) / 1000000 FROM jobs j
-			WHERE j.part = attempts.part AND j.id = attempts.job_id))
+			WHERE j.seq = attempts.seq))
 		WHERE part = ? AND id = ? AND `+asked,
 		x.now, x.now, int(ref.Part), ref.ID)
 	return err

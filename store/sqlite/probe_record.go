@@ -54,7 +54,7 @@ func (x *tx) sendAgain(j *onejob.Job, a *onejob.Attempt, p *onejob.ProbeRecordPa
 		UPDATE attempts SET send_by = ?, quarantine_until = ?
 		WHERE part = ? AND id = ? AND job_id = ? AND state = 'unknown'
 			AND EXISTS (SELECT 1 FROM job_states s
-				WHERE s.part = attempts.part AND s.job_id = attempts.job_id AND s.cancel_requested_at IS NULL AND s.`+open+`)`,
+				WHERE s.seq = attempts.seq AND s.cancel_requested_at IS NULL AND s.`+open+`)`,
 		later(sendBy), later(quarantineUntil), int(p.Ref.Part), p.Ref.ID, p.Ref.JobID)
 	if err == nil && n == 0 {
 		return onejob.ErrorOfLostClaim(p.Ref)

@@ -13,13 +13,13 @@ func (x *tx) takeSlot(ref onejob.AttemptRef) (won *onejob.Won, err error) {
 	n, err := x.exec(`
 		UPDATE OR FAIL job_states SET state = 'succeeded', completed_by = ?, finished_at = ?, version = version + 1, revision = revision + 1,
 			blocked = NULL, blocked_reason = NULL, next_target = ''
-		WHERE part = ? AND job_id = ? AND completed_by IS NULL AND state NOT IN ('failed', 'cancelled')`,
+		WHERE seq = `+seqOfJob+` AND completed_by IS NULL AND state NOT IN ('failed', 'cancelled')`,
 		ref.ID, x.now, int(ref.Part), ref.JobID)
 	if err != nil || n == 0 {
 		return nil, err
 	}
 	won = &onejob.Won{At: x.now}
-	err = x.query(`SELECT revision FROM job_states WHERE part = ? AND job_id = ?`, func(r *row) error {
+	err = x.query(`SELECT revision FROM job_states WHERE seq = `+seqOfJob, func(r *row) error {
 		won.Revision = r.Int64()
 		return nil
 	}, int(ref.Part), ref.JobID)

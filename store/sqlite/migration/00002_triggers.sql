@@ -6,9 +6,9 @@
 -- payload while saying when.
 -- +goose StatementBegin
 CREATE TRIGGER jobs_immutable BEFORE UPDATE ON jobs
-WHEN (NEW.part, NEW.id, NEW.owner, NEW.key_hash, NEW.fingerprint, NEW.fingerprint_version, NEW.effect, NEW.lanes, NEW.created_at)
+WHEN (NEW.seq, NEW.part, NEW.id, NEW.owner, NEW.key_hash, NEW.fingerprint, NEW.fingerprint_version, NEW.effect, NEW.lanes, NEW.created_at)
      IS NOT
-     (OLD.part, OLD.id, OLD.owner, OLD.key_hash, OLD.fingerprint, OLD.fingerprint_version, OLD.effect, OLD.lanes, OLD.created_at)
+     (OLD.seq, OLD.part, OLD.id, OLD.owner, OLD.key_hash, OLD.fingerprint, OLD.fingerprint_version, OLD.effect, OLD.lanes, OLD.created_at)
      OR NEW.purged_at IS NULL
      OR NEW.input IS NOT NULL
      OR NEW.webhooks NOT IN ('', OLD.webhooks)
@@ -34,10 +34,19 @@ BEGIN
 END;
 -- +goose StatementEnd
 
+-- A state stands beside its job, under its number.
+-- +goose StatementBegin
+CREATE TRIGGER job_states_of_job BEFORE INSERT ON job_states
+WHEN NOT EXISTS (SELECT 1 FROM jobs j WHERE j.seq = NEW.seq AND j.part = NEW.part AND j.id = NEW.job_id)
+BEGIN
+    SELECT RAISE(FAIL, 'a state carries the number of its job');
+END;
+-- +goose StatementEnd
+
 -- Whose turn it is goes by the job's owner.
 -- +goose StatementBegin
-CREATE TRIGGER job_states_owner BEFORE UPDATE OF owner ON job_states
-WHEN NEW.owner IS NOT OLD.owner
+CREATE TRIGGER job_states_owner BEFORE UPDATE OF seq, part, job_id, owner ON job_states
+WHEN (NEW.seq, NEW.part, NEW.job_id, NEW.owner) IS NOT (OLD.seq, OLD.part, OLD.job_id, OLD.owner)
 BEGIN
     SELECT RAISE(FAIL, 'a job is immutable');
 END;
@@ -46,9 +55,9 @@ END;
 -- A claim's token, its job and its target are set once.
 -- +goose StatementBegin
 CREATE TRIGGER attempts_fixed BEFORE UPDATE ON attempts
-WHEN (NEW.part, NEW.job_id, NEW.number, NEW.id, NEW.lane, NEW.lanes, NEW.target, NEW.claim_token, NEW.provider_key)
+WHEN (NEW.seq, NEW.part, NEW.job_id, NEW.number, NEW.id, NEW.lane, NEW.lanes, NEW.target, NEW.claim_token, NEW.provider_key)
      IS NOT
-     (OLD.part, OLD.job_id, OLD.number, OLD.id, OLD.lane, OLD.lanes, OLD.target, OLD.claim_token, OLD.provider_key)
+     (OLD.seq, OLD.part, OLD.job_id, OLD.number, OLD.id, OLD.lane, OLD.lanes, OLD.target, OLD.claim_token, OLD.provider_key)
 BEGIN
     SELECT RAISE(FAIL, 'an attempt cannot change what it is');
 END;
@@ -59,7 +68,7 @@ END;
 -- lanes) would need one more index on the way of every new job.
 -- +goose StatementBegin
 CREATE TRIGGER attempts_lanes BEFORE INSERT ON attempts
-WHEN NEW.lanes IS NOT (SELECT j.lanes FROM jobs j WHERE j.part = NEW.part AND j.id = NEW.job_id)
+WHEN NEW.lanes IS NOT (SELECT j.lanes FROM jobs j WHERE j.seq = NEW.seq AND j.part = NEW.part AND j.id = NEW.job_id)
 BEGIN
     SELECT RAISE(FAIL, 'an attempt carries the lanes of its job');
 END;
