@@ -32,10 +32,11 @@ func (s *Store) JobPurge(ctx context.Context, p onejob.JobPurgeParams) (purged i
 const (
 	sqlJobsOld = `
 SELECT s.part, s.job_id FROM job_states s
- WHERE s.finished_at IS NOT NULL AND NOT s.purged
+ WHERE s.waiting IS NULL AND NOT s.purged
+   AND s.created_at <= onejob_now() - $1::bigint * interval '1 microsecond'
    AND s.finished_at <= onejob_now() - $1::bigint * interval '1 microsecond'
    AND NOT ` + sqlHeld + `
- ORDER BY s.finished_at LIMIT $2
+ ORDER BY s.created_at LIMIT $2
    FOR NO KEY UPDATE SKIP LOCKED`
 
 	// Somebody may still need the payload: an attempt is in doubt, an endpoint is yet
