@@ -211,7 +211,7 @@ func (g *generator) fill(ctx context.Context, template, count int) error {
 	for _, p := range params {
 		parts, ids, owners = append(parts, int16(p.Part)), append(ids, p.ID), append(owners, p.Owner)
 		hashes, prefixes = append(hashes, p.KeyHash), append(prefixes, p.KeyPrefix)
-		attempts = append(attempts, onejob.NewAttemptID(p.Part, time.Now()))
+		attempts = append(attempts, onejob.NewAttemptID(p.ID, 1))
 		ago = append(ago, rand.N(30*24*time.Hour).Truncate(time.Microsecond)) // within the retention
 	}
 	from := g.templates[template]

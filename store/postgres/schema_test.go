@@ -58,8 +58,8 @@ func TestDatabaseRefuses(t *testing.T) {
 		{"LanesUnderAnEffect", insertJob("job_lanes", "alice", `\x09`, "external", "2"), "jobs_race_without_effect"},
 		{"LanesUnderAnIdempotentEffect", insertJob("job_lanes", "alice", `\x09`, "idempotent", "2"), "jobs_race_without_effect"},
 
-		{"AProbeOfNoAttempt", "INSERT INTO probes (part, job_id, attempt_id, number, method, at, detail, evidence) VALUES (1, 'job_charge', 'att_none', 1, 'lookup', now(), '', '{}')", "foreign key"},
-		{"AProbeByGuessing", "INSERT INTO probes (part, job_id, attempt_id, number, method, at, detail, evidence) VALUES (1, 'job_charge', 'att_charge', 1, 'guess', now(), '', '{}')", "probes_method_check"},
+		{"AProbeOfNoAttempt", "INSERT INTO probes (part, job_id, attempt, number, method, at, detail, evidence) VALUES (1, 'job_charge', 9, 1, 'lookup', now(), '', '{}')", "foreign key"},
+		{"AProbeByGuessing", "INSERT INTO probes (part, job_id, attempt, number, method, at, detail, evidence) VALUES (1, 'job_charge', 1, 1, 'guess', now(), '', '{}')", "probes_method_check"},
 
 		{"AnotherOwner", "UPDATE jobs SET owner = 'mallory' WHERE id = 'job_charge'", "immutable"},
 		{"AnotherFingerprint", `UPDATE jobs SET fingerprint = '\xff' WHERE id = 'job_charge'`, "immutable"},

@@ -133,8 +133,9 @@ CREATE TABLE attempts (
     ask_at              timestamptz,          -- when a person is to be asked about it
     asked_at            timestamptz,
     accepted_at         timestamptz,
+    -- An id carries job and number, and is found by them. That it is one attempt's follows
+    -- from that, and needs no index of its own.
     PRIMARY KEY (part, job_id, number),
-    CONSTRAINT attempts_id UNIQUE (part, id),
     -- A job's lanes cannot be exceeded by an attempt that says otherwise. The first lane
     -- exceeds none, and looks nothing up.
     FOREIGN KEY (part, job_id, lanes) REFERENCES jobs (part, id, lanes),
@@ -214,7 +215,7 @@ CREATE INDEX events_incident ON events (part, id)
 CREATE TABLE probes (
     part       smallint    NOT NULL,
     job_id     text COLLATE "C" NOT NULL,
-    attempt_id text COLLATE "C" NOT NULL,
+    attempt    integer     NOT NULL, -- its number
     number     integer     NOT NULL CHECK (number >= 1),
     method     text        NOT NULL CHECK (method IN ('callback', 'lookup', 'search', 'replay')),
     at         timestamptz NOT NULL,
@@ -222,8 +223,8 @@ CREATE TABLE probes (
     detail     text        NOT NULL,
     evidence   text        NOT NULL, -- JSON
     next_at    timestamptz,
-    PRIMARY KEY (part, attempt_id, number),
-    FOREIGN KEY (part, attempt_id) REFERENCES attempts (part, id)
+    PRIMARY KEY (part, job_id, attempt, number),
+    FOREIGN KEY (part, job_id, attempt) REFERENCES attempts (part, job_id, number)
 );
 
 -- The outbox: one webhook to one endpoint a row. Triggers write them.
