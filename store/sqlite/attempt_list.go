@@ -45,15 +45,24 @@ func attemptsInOrder(p *onejob.AttemptListParams) list[onejob.Attempt] {
 
 // attemptsWanted reports false when no attempt can be meant.
 func attemptsWanted(p *onejob.AttemptListParams) (w where, ok bool) {
-	for _, id := range []struct{ condition, value string }{{`a.part = ? AND a.id = ?`, p.ID}, {`a.seq = ` + seqOfJob, p.JobID}} {
-		if id.value == "" {
-			continue
-		}
-		part, isID := onejob.PartOfID(id.value)
+	jobs := []string{p.JobID}
+	if p.ID != "" {
+		jobID, _, isID := onejob.JobOfAttemptID(p.ID)
 		if !isID {
 			return w, false
 		}
-		w.and(id.condition, int(part), id.value)
+		w.and(`a.id = ?`, p.ID)
+		jobs = append(jobs, jobID)
+	}
+	for _, id := range jobs {
+		if id == "" {
+			continue
+		}
+		part, isID := onejob.PartOfID(id)
+		if !isID {
+			return w, false
+		}
+		w.and(`a.seq = `+seqOfJob, int(part), id)
 	}
 	if p.Owner != "" {
 		w.and(`EXISTS (SELECT 1 FROM jobs j WHERE j.seq = a.seq AND j.owner = ?)`, p.Owner)

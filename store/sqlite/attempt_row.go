@@ -16,6 +16,9 @@ const attemptColumns = `
 	a.evidence, a.error_code, a.error, a.retry_at, a.ruling, a.discarded, a.cost_micros, a.currency, a.usage,
 	a.started_at, a.marked_at, a.accepted_at, a.asked_at, a.probe_at, a.finished_at, a.lease_over_at`
 
+// thisAttempt is the condition of being one attempt, by part, job and id.
+const thisAttempt = `seq = ` + seqOfJob + ` AND id = ?`
+
 const resultColumns = `a.result_type, a.result_lost, a.result`
 
 func scanAttempt(r *row, a *onejob.Attempt) error {
@@ -82,16 +85,6 @@ func (x *tx) attemptsOf(j *onejob.Job) (attempts []onejob.Attempt, err error) {
 		return scanAttempt(r, &attempts[len(attempts)-1])
 	}, int(j.Part), j.ID)
 	return attempts, err
-}
-
-// attemptByID reads one attempt, or nil.
-func (x *tx) attemptByID(part uint8, id string) (*onejob.Attempt, error) {
-	var a *onejob.Attempt
-	err := x.query(`SELECT`+attemptColumns+` FROM attempts a WHERE a.part = ? AND a.id = ?`, func(r *row) error {
-		a = new(onejob.Attempt)
-		return scanAttempt(r, a)
-	}, int(part), id)
-	return a, err
 }
 
 // insertAttempt inserts an attempt that NewAttempt made. Zero rows: another one

@@ -116,8 +116,8 @@ func (x *tx) restoreAttempt(ref onejob.AttemptRef) error {
 	_, err := x.exec(`
 		UPDATE attempts SET state = 'unknown', outcome = 'unknown', error_code = ?, error = ?,
 			evidence = json_set(CASE WHEN json_valid(evidence) THEN evidence ELSE '{}' END, '$.error', ?)
-		WHERE part = ? AND id = ? AND `+sources(onejob.EventRestored),
-		onejob.FailureRestored, onejob.EvidenceOfRestore, onejob.EvidenceOfRestore, int(ref.Part), ref.ID)
+		WHERE `+thisAttempt+` AND `+sources(onejob.EventRestored),
+		onejob.FailureRestored, onejob.EvidenceOfRestore, onejob.EvidenceOfRestore, int(ref.Part), ref.JobID, ref.ID)
 	if err != nil {
 		return err
 	}

@@ -36,8 +36,8 @@ func (x *tx) discard(ref onejob.AttemptRef) (onejob.AttemptFinishResult, error) 
 		return onejob.AttemptFinishResult{}, err
 	}
 	discarded := &onejob.Discarded{Winner: j.CompletedBy, After: since(j.FinishedAt, x.now)}
-	_, err = x.exec(`UPDATE attempts SET state = 'discarded', discarded = ? WHERE part = ? AND id = ? AND state = 'succeeded'`,
-		encode(discarded), int(ref.Part), ref.ID)
+	_, err = x.exec(`UPDATE attempts SET state = 'discarded', discarded = ? WHERE `+thisAttempt+` AND state = 'succeeded'`,
+		encode(discarded), int(ref.Part), ref.JobID, ref.ID)
 	if err != nil {
 		return onejob.AttemptFinishResult{}, err
 	}

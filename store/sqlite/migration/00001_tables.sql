@@ -137,7 +137,6 @@ CREATE TABLE attempts (
     unknown_at          INTEGER,          -- when it entered unknown
     result              BLOB,
     CONSTRAINT attempts_number UNIQUE (seq, number),
-    CONSTRAINT attempts_id UNIQUE (part, id),
     CONSTRAINT attempts_lane         CHECK (lane < lanes),
     CONSTRAINT attempts_marked       CHECK (state <> 'running' OR (marked_at IS NOT NULL AND send_by IS NOT NULL)),
     CONSTRAINT attempts_never_marked CHECK (state <> 'starting' OR (marked_at IS NULL AND send_by IS NULL)),
@@ -211,8 +210,7 @@ CREATE TABLE probes (
     detail     TEXT    NOT NULL,
     evidence   TEXT    NOT NULL, -- JSON
     next_at    INTEGER,
-    PRIMARY KEY (part, attempt_id, number),
-    FOREIGN KEY (part, attempt_id) REFERENCES attempts (part, id)
+    PRIMARY KEY (part, attempt_id, number)
 ) STRICT, WITHOUT ROWID;
 
 -- The outbox: one webhook to one endpoint a row. Triggers write them.

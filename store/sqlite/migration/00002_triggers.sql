@@ -34,6 +34,17 @@ BEGIN
 END;
 -- +goose StatementEnd
 
+-- There is no question without its attempt. A reference would need an index over the
+-- ids of attempts, one more on the way of each; they are found through their jobs.
+-- +goose StatementBegin
+CREATE TRIGGER probes_of_attempt BEFORE INSERT ON probes
+WHEN NOT EXISTS (SELECT 1 FROM jobs j JOIN attempts a ON a.seq = j.seq
+    WHERE j.part = NEW.part AND j.id = NEW.job_id AND a.id = NEW.attempt_id)
+BEGIN
+    SELECT RAISE(ABORT, 'a question is about an attempt');
+END;
+-- +goose StatementEnd
+
 -- A state stands beside its job, under its number.
 -- +goose StatementBegin
 CREATE TRIGGER job_states_of_job BEFORE INSERT ON job_states
