@@ -73,7 +73,7 @@ const asideFor = time.Minute
 // setAside puts off a job whose rows cannot be read, or are refused when written.
 // At the head of the queue it would keep all others from their turn.
 func (x *tx) setAside(ref onejob.JobRef) error {
-	_, err := x.exec(`UPDATE job_states SET run_after = ?, due = 0 WHERE part = ? AND job_id = ? AND state = 'queued'`,
+	_, err := x.exec(`UPDATE job_states SET run_after = ?, due = 0 WHERE seq = `+seqOfJob+` AND state = 'queued'`,
 		x.now.Add(asideFor), int(ref.Part), ref.ID)
 	return err
 }

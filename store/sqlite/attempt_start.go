@@ -55,7 +55,7 @@ func (x *tx) start(j *onejob.Job, a onejob.Attempt) (*onejob.Claimed, error) {
 	n, err := x.exec(`
 		UPDATE job_states SET attempts_made = attempts_made + 1, state = 'running', blocked = NULL, blocked_reason = NULL,
 			next_target = ?, revision = revision + 1
-		WHERE part = ? AND job_id = ? AND attempts_made = ? AND cancel_requested_at IS NULL AND `+open,
+		WHERE seq = `+seqOfJob+` AND attempts_made = ? AND cancel_requested_at IS NULL AND `+open,
 		a.Target, int(j.Part), j.ID, j.AttemptsMade)
 	if err != nil {
 		return nil, err

@@ -9,12 +9,15 @@
 -- On the way of every job, lists of words are spelt out: IN with more than two
 -- makes a table of its own each time it is looked at.
 --
--- job_states and attempts keep their rows in the order they came, so that one
--- batch lies together though its keys are spread over all parts.
+-- A job has a number, seq, in the order jobs came, which its state and its attempts
+-- are kept under. Part and id are spread over the whole of an index, and each job of
+-- a batch would change a page of its own there, in every index that leads with them;
+-- by number one batch lies together. Ids and numbers meet in jobs alone.
 
 -- +goose Up
 
 CREATE TABLE jobs (
+    seq                 INTEGER PRIMARY KEY, -- in the order they came; nobody outside sees it
     part                INTEGER NOT NULL CHECK (part BETWEEN 0 AND 255),
     id                  TEXT    NOT NULL,
     owner               TEXT    NOT NULL CHECK (owner <> ''),
@@ -37,7 +40,7 @@ CREATE TABLE jobs (
     deadline            INTEGER,
     purged_at           INTEGER,
     input               BLOB,             -- last: what is long lies behind what is read often
-    PRIMARY KEY (part, id),
+    CONSTRAINT jobs_id UNIQUE (part, id),
     -- The double click: one owner's key is one job, for ever.
     CONSTRAINT jobs_one_per_key UNIQUE (part, owner, key_hash),
     -- Nobody can open a racing lane on a charge.
@@ -48,6 +51,7 @@ CREATE TABLE jobs (
 ) STRICT;
 
 CREATE TABLE job_states (
+    seq                 INTEGER PRIMARY KEY, -- the job's
     part                INTEGER NOT NULL,
     job_id              TEXT    NOT NULL,
     owner               TEXT    NOT NULL, -- as jobs.owner, for the index: owners take turns
@@ -74,7 +78,6 @@ CREATE TABLE job_states (
     replays             INTEGER NOT NULL DEFAULT 0,
     purged              INTEGER NOT NULL DEFAULT 0 CHECK (purged IN (0, 1)), -- keeps tombstones out of the purge's index
     hooked              INTEGER NOT NULL DEFAULT 0 CHECK (hooked IN (0, 1)), -- jobs.webhooks is not empty
-    PRIMARY KEY (part, job_id),
     CONSTRAINT job_states_winner     CHECK ((state = 'succeeded') = (completed_by IS NOT NULL)),
     CONSTRAINT job_states_finished   CHECK ((state = 'succeeded' OR state = 'failed' OR state = 'cancelled') = (finished_at IS NOT NULL)),
     CONSTRAINT job_states_blocked    CHECK ((state = 'blocked') = (blocked IS NOT NULL AND blocked_reason IS NOT NULL)),
@@ -83,6 +86,7 @@ CREATE TABLE job_states (
 ) STRICT;
 
 CREATE TABLE attempts (
+    seq                 INTEGER NOT NULL,    -- the job's
     part                INTEGER NOT NULL,
     job_id              TEXT    NOT NULL,
     number              INTEGER NOT NULL CHECK (number >= 1),
@@ -132,8 +136,7 @@ CREATE TABLE attempts (
     accepted_at         INTEGER,
     unknown_at          INTEGER,          -- when it entered unknown
     result              BLOB,
-    PRIMARY KEY (part, job_id, number),
-    CONSTRAINT attempts_id UNIQUE (part, id),
+    CONSTRAINT attempts_number UNIQUE (seq, number),
     CONSTRAINT attempts_lane         CHECK (lane < lanes),
     CONSTRAINT attempts_marked       CHECK (state <> 'running' OR (marked_at IS NOT NULL AND send_by IS NOT NULL)),
     CONSTRAINT attempts_never_marked CHECK (state <> 'starting' OR (marked_at IS NULL AND send_by IS NULL)),
@@ -143,11 +146,11 @@ CREATE TABLE attempts (
 ) STRICT;
 
 -- The guard: at most one attempt of a job and lane is in doubt.
-CREATE UNIQUE INDEX attempts_in_doubt ON attempts (part, job_id, lane)
+CREATE UNIQUE INDEX attempts_in_doubt ON attempts (seq, lane)
     WHERE state = 'starting' OR state = 'running' OR state = 'unknown';
 
 -- The fallback button clicked twice is one attempt.
-CREATE UNIQUE INDEX attempts_one_per_request ON attempts (part, job_id, request_key_hash)
+CREATE UNIQUE INDEX attempts_one_per_request ON attempts (seq, request_key_hash)
     WHERE request_key_hash IS NOT NULL;
 
 -- Live states only: history does not slow them.
@@ -207,8 +210,7 @@ CREATE TABLE probes (
     detail     TEXT    NOT NULL,
     evidence   TEXT    NOT NULL, -- JSON
     next_at    INTEGER,
-    PRIMARY KEY (part, attempt_id, number),
-    FOREIGN KEY (part, attempt_id) REFERENCES attempts (part, id)
+    PRIMARY KEY (part, attempt_id, number)
 ) STRICT, WITHOUT ROWID;
 
 -- The outbox: one webhook to one endpoint a row. Triggers write them.
@@ -231,7 +233,7 @@ CREATE TABLE deliveries (
     finished_at INTEGER,
     body        BLOB,                     -- what the first try sent
     PRIMARY KEY (part, id),
-    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id),
+    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id) DEFERRABLE INITIALLY DEFERRED,
     CONSTRAINT deliveries_pending  CHECK ((state = 'pending') = (due_at IS NOT NULL)),
     CONSTRAINT deliveries_finished CHECK ((state = 'pending') = (finished_at IS NULL))
 ) STRICT;
