@@ -74,6 +74,13 @@ func attemptOf(id string) (n namedAttempt, ok bool) {
 	return namedAttempt{onejob.AttemptRef{Part: part, JobID: jobID, ID: id}, int32(number)}, true
 }
 
+// numberOf is the number that an attempt's id carries; zero, which none has, if it
+// carries none.
+func numberOf(id string) int32 {
+	n, _ := attemptOf(id)
+	return n.number
+}
+
 func scanRef(row pgx.Row) (ref onejob.AttemptRef, err error) {
 	var part int16
 	err = row.Scan(&part, &ref.JobID, &ref.ID)

@@ -87,7 +87,7 @@ CREATE TABLE job_states (
     CONSTRAINT job_states_failed     CHECK ((state = 'failed') = (error_code IS NOT NULL)),
     CONSTRAINT job_states_cancelled  CHECK (state <> 'cancelled' OR cancel_requested_at IS NOT NULL),
     CONSTRAINT job_states_purged     CHECK (NOT purged OR finished_at IS NOT NULL)
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
+) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 
 CREATE TABLE attempts (
     part                smallint    NOT NULL,
@@ -148,7 +148,7 @@ CREATE TABLE attempts (
     CONSTRAINT attempts_finished     CHECK ((state IN ('starting', 'running', 'unknown')) = (finished_at IS NULL)),
     CONSTRAINT attempts_outcome      CHECK (state IN ('starting', 'running') OR outcome IS NOT NULL),
     CONSTRAINT attempts_discarded    CHECK ((state = 'discarded') = (discarded IS NOT NULL))
-) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 ALTER TABLE attempts ALTER COLUMN result SET STORAGE EXTERNAL;
 
 -- The guard: at most one attempt of a job and lane is in doubt.
@@ -330,7 +330,7 @@ BEGIN
 END $$;
 CREATE TRIGGER jobs_unrestored BEFORE INSERT ON jobs FOR EACH STATEMENT EXECUTE FUNCTION onejob_unrestored();
 CREATE TRIGGER attempts_unrestored BEFORE INSERT ON attempts FOR EACH STATEMENT EXECUTE FUNCTION onejob_unrestored();
-CREATE TRIGGER attempts_unrestored_mark BEFORE UPDATE ON attempts FOR EACH ROW
+CREATE TRIGGER attempts_unrestored_mark AFTER UPDATE ON attempts FOR EACH ROW
     WHEN (OLD.state = 'starting' AND NEW.state = 'running') EXECUTE FUNCTION onejob_unrestored();
 CREATE TRIGGER probes_unrestored BEFORE INSERT ON probes FOR EACH ROW
     WHEN (NEW.method = 'replay' AND NEW.outcome IS NULL) EXECUTE FUNCTION onejob_unrestored();
@@ -368,12 +368,13 @@ CREATE TRIGGER jobs_kept BEFORE DELETE ON jobs FOR EACH ROW EXECUTE FUNCTION one
 
 -- A terminal state is final, and a taken slot is never taken again.
 -- The conditions of what changes often stand at the triggers: a function is called
--- only to refuse.
+-- only to refuse. They come after the change, which then ends with the statement:
+-- one before it would lock, and log, every row a second time.
 CREATE FUNCTION onejob_states_final() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'job % is %, which is final', OLD.job_id, OLD.state USING ERRCODE = 'integrity_constraint_violation';
 END $$;
-CREATE TRIGGER job_states_final BEFORE UPDATE ON job_states FOR EACH ROW
+CREATE TRIGGER job_states_final AFTER UPDATE ON job_states FOR EACH ROW
     WHEN (OLD.state IN ('succeeded', 'failed', 'cancelled')
           AND ROW(NEW.state, NEW.completed_by, NEW.finished_at) IS DISTINCT FROM ROW(OLD.state, OLD.completed_by, OLD.finished_at))
     EXECUTE FUNCTION onejob_states_final();
@@ -382,7 +383,7 @@ CREATE FUNCTION onejob_states_fixed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'job % is immutable', OLD.job_id USING ERRCODE = 'integrity_constraint_violation';
 END $$;
-CREATE TRIGGER job_states_fixed BEFORE UPDATE ON job_states FOR EACH ROW
+CREATE TRIGGER job_states_fixed AFTER UPDATE ON job_states FOR EACH ROW
     WHEN (NEW.owner <> OLD.owner) EXECUTE FUNCTION onejob_states_fixed();
 
 -- A claim's token, its job and its target are set once, and a state is left only
@@ -392,7 +393,7 @@ CREATE FUNCTION onejob_attempts_fixed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'attempt % cannot change what it is', OLD.id USING ERRCODE = 'integrity_constraint_violation';
 END $$;
-CREATE TRIGGER attempts_fixed BEFORE UPDATE ON attempts FOR EACH ROW
+CREATE TRIGGER attempts_fixed AFTER UPDATE ON attempts FOR EACH ROW
     WHEN (ROW(NEW.part, NEW.job_id, NEW.number, NEW.id, NEW.lane, NEW.lanes, NEW.target, NEW.claim_token, NEW.provider_key)
           IS DISTINCT FROM
           ROW(OLD.part, OLD.job_id, OLD.number, OLD.id, OLD.lane, OLD.lanes, OLD.target, OLD.claim_token, OLD.provider_key))
@@ -407,7 +408,7 @@ BEGIN
     END IF;
     RAISE EXCEPTION 'attempt % cannot go from % to %', OLD.id, OLD.state, NEW.state USING ERRCODE = 'integrity_constraint_violation';
 END $$;
-CREATE TRIGGER attempts_exits BEFORE UPDATE ON attempts FOR EACH ROW
+CREATE TRIGGER attempts_exits AFTER UPDATE ON attempts FOR EACH ROW
     WHEN (NEW.state <> OLD.state AND NOT (CASE OLD.state
         WHEN 'starting'  THEN NEW.state IN ('running', 'failed', 'cancelled', 'unknown')
         WHEN 'running'   THEN NEW.state <> 'starting'
