@@ -128,7 +128,7 @@ func CheckAsked(job *Job, d Decision) error {
 // under a fresh id and claim token. The store sets its times.
 func NewAttempt(job *Job, attempts []Attempt, d Decision, p StartParams, now time.Time) Attempt {
 	return Attempt{
-		Part: job.Part, ID: NewAttemptID(job.Part, now), JobID: job.ID,
+		Part: job.Part, ID: NewAttemptID(job.ID, job.AttemptsMade+1), JobID: job.ID,
 		Number: job.AttemptsMade + 1, Lane: d.Lane,
 		Target: d.Target, TargetDigest: p.Targets[d.Target].Digest,
 		State: AttemptStarting, ClaimToken: NewToken(), Worker: p.Worker,

@@ -211,7 +211,7 @@ func (g *generator) fill(ctx context.Context, template, count int) error {
 	for _, p := range params {
 		parts, ids, owners = append(parts, int16(p.Part)), append(ids, p.ID), append(owners, p.Owner)
 		hashes, prefixes = append(hashes, p.KeyHash), append(prefixes, p.KeyPrefix)
-		attempts = append(attempts, onejob.NewAttemptID(p.Part, time.Now()))
+		attempts = append(attempts, onejob.NewAttemptID(p.ID, 1))
 		ago = append(ago, rand.N(30*24*time.Hour).Truncate(time.Microsecond)) // within the retention
 	}
 	from := g.templates[template]
@@ -237,7 +237,7 @@ type copied struct {
 }
 
 func copiedTables(template int) []copied {
-	states := map[string]string{"job_id": "u.id", "owner": "u.owner", "run_after": "t.run_after - u.ago"}
+	states := map[string]string{"job_id": "u.id", "owner": "u.owner", "created_at": "t.created_at - u.ago", "run_after": "t.run_after - u.ago"}
 	tables := []copied{
 		{"jobs", "id", map[string]string{
 			"id": "u.id", "owner": "u.owner", "key_hash": "u.key_hash", "key_prefix": "u.key_prefix", "fingerprint": "u.key_hash",
@@ -258,7 +258,7 @@ func copiedTables(template int) []copied {
 
 // copying is the statement that copies, with all columns that the table has.
 func (c copied) copying(ctx context.Context, tx pgx.Tx) (string, error) {
-	rows, err := tx.Query(ctx, "SELECT attname FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum", c.name)
+	rows, err := tx.Query(ctx, "SELECT attname FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum", c.name)
 	if err != nil {
 		return "", err
 	}

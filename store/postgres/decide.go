@@ -19,7 +19,7 @@ const (
 	// A job whose targets nobody serves is claimed by nobody, and is late all the same.
 	sqlJobsLate = `
 SELECT part, job_id, deadline FROM job_states
- WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= onejob_now()
+ WHERE waiting = 'queued' AND deadline IS NOT NULL AND deadline <= onejob_now()
    AND (deadline, part, job_id) > (coalesce($1::timestamptz, '-infinity'), $2::smallint, $3::text)
  ORDER BY deadline, part, job_id LIMIT $4`
 
@@ -27,7 +27,7 @@ SELECT part, job_id, deadline FROM job_states
 	// Blocked longest first is due first, near enough.
 	sqlJobsToFree = `
 SELECT part, job_id, run_after FROM job_states
- WHERE state = 'blocked' AND blocked_reason NOT IN ('attempt_unknown', 'parked', 'needs_operator')
+ WHERE waiting = 'blocked' AND blocked_reason NOT IN ('attempt_unknown', 'parked', 'needs_operator')
    AND (run_after, part, job_id) > (coalesce($1::timestamptz, '-infinity'), $2::smallint, $3::text)
  ORDER BY run_after, part, job_id LIMIT $4`
 )

@@ -213,8 +213,8 @@ func startColumns(l *loaded, starts []onejob.Attempt) []any {
 		column(starts, func(a onejob.Attempt) int32 { return int32(a.Number) }),
 		text(func(a onejob.Attempt) string { return a.ID }),
 		column(starts, func(a onejob.Attempt) int16 { return int16(a.Lane) }),
-		column(starts, func(a onejob.Attempt) int16 {
-			return int16(max(l.job(onejob.JobRef{Part: a.Part, ID: a.JobID}).Policy.Lanes, 1))
+		column(starts, func(a onejob.Attempt) pgtype.Int2 {
+			return pgtype.Int2{Int16: int16(l.job(onejob.JobRef{Part: a.Part, ID: a.JobID}).Policy.Lanes), Valid: a.Lane > 0}
 		}),
 		text(func(a onejob.Attempt) string { return a.Target }),
 		text(func(a onejob.Attempt) string { return a.TargetDigest }),

@@ -40,7 +40,7 @@ WITH free AS MATERIALIZED (
 )
 UPDATE job_states s
    SET completed_by = w.id, state = 'succeeded', version = s.version + 1, revision = s.revision + 1,
-       finished_at = onejob_now(), next_target = '',
+       finished_at = onejob_now(),
        blocked = NULL, blocked_reason = NULL, error_code = NULL, error = NULL
   FROM swapped w
  WHERE s.part = w.part AND s.job_id = w.job_id

@@ -55,6 +55,9 @@ CREATE TABLE job_states (
     job_id              text COLLATE "C" NOT NULL,
     owner               text COLLATE "C" NOT NULL, -- as jobs.owner, for the index: owners take turns
     state               text        NOT NULL CHECK (state IN ('queued', 'running', 'blocked', 'succeeded', 'failed', 'cancelled')),
+    -- The state of those that wait. Indexes go by it, so that one which runs and succeeds
+    -- changes nothing that is in an index: its row is rewritten on its page, and they are not.
+    waiting             text        GENERATED ALWAYS AS (CASE WHEN state IN ('queued', 'blocked') THEN state END) STORED,
     version             bigint      NOT NULL DEFAULT 1,
     revision            bigint      NOT NULL DEFAULT 1,
     attempts_made       integer     NOT NULL DEFAULT 0,
@@ -62,7 +65,7 @@ CREATE TABLE job_states (
     run_after           timestamptz NOT NULL,
     due                 boolean     NOT NULL, -- run_after has come, as far as anybody has looked
     deadline            timestamptz,          -- as jobs.deadline, for the index
-    next_target         text        NOT NULL, -- '' when none is next
+    next_target         text        NOT NULL, -- '' when none is next; of a closed job it says nothing
     completed_by        text,
     blocked             text,                 -- JSON, with state blocked
     blocked_reason      text,
@@ -74,6 +77,7 @@ CREATE TABLE job_states (
     unblocked_at        timestamptz,
     held_at             timestamptz,          -- since the store was restored
     replays             integer     NOT NULL DEFAULT 0,
+    created_at          timestamptz NOT NULL DEFAULT onejob_now(), -- as jobs.created_at, for the index
     purged              boolean     NOT NULL DEFAULT false, -- as jobs.purged_at, for the index
     hooked              boolean     NOT NULL DEFAULT false, -- jobs.webhooks is not empty
     PRIMARY KEY (part, job_id), -- made by the statement that makes the job, which is kept: no reference
@@ -83,7 +87,7 @@ CREATE TABLE job_states (
     CONSTRAINT job_states_failed     CHECK ((state = 'failed') = (error_code IS NOT NULL)),
     CONSTRAINT job_states_cancelled  CHECK (state <> 'cancelled' OR cancel_requested_at IS NOT NULL),
     CONSTRAINT job_states_purged     CHECK (NOT purged OR finished_at IS NOT NULL)
-) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 
 CREATE TABLE attempts (
     part                smallint    NOT NULL,
@@ -91,7 +95,7 @@ CREATE TABLE attempts (
     number              integer     NOT NULL CHECK (number >= 1),
     id                  text COLLATE "C" NOT NULL,
     lane                smallint    NOT NULL CHECK (lane >= 0),
-    lanes               smallint    NOT NULL,
+    lanes               smallint,             -- the job's, beyond its first lane; NULL in that, which every job has
     target              text        NOT NULL,
     target_digest       text        NOT NULL,
     state               text        NOT NULL CHECK (state IN ('starting', 'running', 'unknown', 'succeeded', 'discarded', 'failed', 'cancelled')),
@@ -132,11 +136,13 @@ CREATE TABLE attempts (
     ask_at              timestamptz,          -- when a person is to be asked about it
     asked_at            timestamptz,
     accepted_at         timestamptz,
+    -- An id carries job and number, and is found by them. That it is one attempt's follows
+    -- from that, and needs no index of its own.
     PRIMARY KEY (part, job_id, number),
-    CONSTRAINT attempts_id UNIQUE (part, id),
-    -- A job's lanes cannot be exceeded by an attempt that says otherwise.
+    -- A job's lanes cannot be exceeded by an attempt that says otherwise. The first lane
+    -- exceeds none, and looks nothing up.
     FOREIGN KEY (part, job_id, lanes) REFERENCES jobs (part, id, lanes),
-    CONSTRAINT attempts_lane         CHECK (lane < lanes),
+    CONSTRAINT attempts_lane         CHECK (CASE lane WHEN 0 THEN lanes IS NULL ELSE lanes IS NOT NULL AND lane < lanes END),
     CONSTRAINT attempts_marked       CHECK (state <> 'running' OR (marked_at IS NOT NULL AND send_by IS NOT NULL)),
     CONSTRAINT attempts_never_marked CHECK (state <> 'starting' OR (marked_at IS NULL AND send_by IS NULL)),
     CONSTRAINT attempts_finished     CHECK ((state IN ('starting', 'running', 'unknown')) = (finished_at IS NULL)),
@@ -165,21 +171,22 @@ CREATE INDEX attempts_to_ask ON attempts (ask_at)
     WHERE (state = 'unknown' OR (state = 'running' AND outcome = 'accepted')) AND asked_at IS NULL;
 -- By target first: a claimer takes only targets that it can call, and never walks
 -- over the jobs of others. Then by owner: they take turns.
-CREATE INDEX job_states_due ON job_states (next_target, owner, priority DESC, run_after) WHERE state = 'queued' AND due;
-CREATE INDEX job_states_later ON job_states (next_target, run_after) WHERE state = 'queued' AND NOT due;
-CREATE INDEX job_states_deadline ON job_states (deadline, part, job_id) WHERE state = 'queued' AND deadline IS NOT NULL;
-CREATE INDEX job_states_blocked ON job_states (part, job_id) WHERE state = 'blocked';
+CREATE INDEX job_states_due ON job_states (next_target, owner, priority DESC, run_after) WHERE waiting = 'queued' AND due;
+CREATE INDEX job_states_later ON job_states (next_target, run_after) WHERE waiting = 'queued' AND NOT due;
+CREATE INDEX job_states_deadline ON job_states (deadline, part, job_id) WHERE waiting = 'queued' AND deadline IS NOT NULL;
+CREATE INDEX job_states_blocked ON job_states (part, job_id) WHERE waiting = 'blocked';
 -- What a restore has still to hold.
-CREATE INDEX job_states_held ON job_states (held_at) WHERE state = 'blocked';
+CREATE INDEX job_states_held ON job_states (held_at) WHERE waiting = 'blocked';
 -- Those that something other than news of an attempt, or a person, can free.
 CREATE INDEX job_states_to_free ON job_states (run_after, part, job_id)
-    WHERE state = 'blocked' AND blocked_reason NOT IN ('attempt_unknown', 'parked', 'needs_operator');
+    WHERE waiting = 'blocked' AND blocked_reason NOT IN ('attempt_unknown', 'parked', 'needs_operator');
 -- Ascending, so that what is new comes last, and without the id: what was created at
 -- one time is sorted as it is read.
 CREATE INDEX jobs_by_owner ON jobs (owner, created_at);
 CREATE INDEX jobs_by_time ON jobs (created_at);
--- What purging looks for: payloads to empty, and tombstones to shrink.
-CREATE INDEX job_states_old ON job_states (finished_at) WHERE finished_at IS NOT NULL AND NOT purged;
+-- What purging looks for: payloads to empty, by the time of creation, which the end
+-- does not change (those that run are passed over), and tombstones to shrink.
+CREATE INDEX job_states_old ON job_states (created_at) WHERE waiting IS NULL AND NOT purged;
 CREATE INDEX jobs_tombstones ON jobs (created_at) WHERE purged_at IS NOT NULL AND policy <> '';
 
 -- What rows cannot tell.
@@ -211,7 +218,7 @@ CREATE INDEX events_incident ON events (part, id)
 CREATE TABLE probes (
     part       smallint    NOT NULL,
     job_id     text COLLATE "C" NOT NULL,
-    attempt_id text COLLATE "C" NOT NULL,
+    attempt    integer     NOT NULL, -- its number
     number     integer     NOT NULL CHECK (number >= 1),
     method     text        NOT NULL CHECK (method IN ('callback', 'lookup', 'search', 'replay')),
     at         timestamptz NOT NULL,
@@ -219,8 +226,8 @@ CREATE TABLE probes (
     detail     text        NOT NULL,
     evidence   text        NOT NULL, -- JSON
     next_at    timestamptz,
-    PRIMARY KEY (part, attempt_id, number),
-    FOREIGN KEY (part, attempt_id) REFERENCES attempts (part, id)
+    PRIMARY KEY (part, job_id, attempt, number),
+    FOREIGN KEY (part, job_id, attempt) REFERENCES attempts (part, job_id, number)
 );
 
 -- The outbox: one webhook to one endpoint a row. Triggers write them.
