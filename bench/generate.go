@@ -27,6 +27,7 @@ type generator struct {
 
 	holds     size
 	made      int // numbers given to keys
+	filled    int // rows generated
 	templates [2]onejob.JobRef
 	claimed   []onejob.Claimed
 	lastOwner string
@@ -198,6 +199,19 @@ func (g *generator) makeTemplates(ctx context.Context) error {
 const copies = `unnest($1::smallint[], $2::text[], $3::text[], $4::bytea[], $5::text[], $6::text[], $7::interval[]) AS
     u (part, id, owner, key_hash, key_prefix, attempt_id, ago)`
 
+// Jobs come one after another: who is younger lies behind, in every table, as it is
+// where rows were not copied.
+const (
+	oldest = 35 * 24 * time.Hour
+	apart  = 250 * time.Millisecond
+)
+
+// age is that of the next row that is generated.
+func (g *generator) age() time.Duration {
+	g.filled++
+	return max(oldest-time.Duration(g.filled)*apart, time.Second)
+}
+
 // fill copies the rows of a template, one statement a table.
 func (g *generator) fill(ctx context.Context, template, count int) error {
 	params, err := g.intents(count)
@@ -212,7 +226,7 @@ func (g *generator) fill(ctx context.Context, template, count int) error {
 		parts, ids, owners = append(parts, int16(p.Part)), append(ids, p.ID), append(owners, p.Owner)
 		hashes, prefixes = append(hashes, p.KeyHash), append(prefixes, p.KeyPrefix)
 		attempts = append(attempts, onejob.NewAttemptID(p.ID, 1))
-		ago = append(ago, rand.N(30*24*time.Hour).Truncate(time.Microsecond)) // within the retention
+		ago = append(ago, g.age())
 	}
 	from := g.templates[template]
 	return pgx.BeginFunc(ctx, g.conn, func(tx pgx.Tx) error {
