@@ -14,19 +14,19 @@ var _ onejob.Looker = (*Store)(nil)
 const sqlWorkLook = `
 SELECT EXISTS (
          SELECT FROM unnest($1::text[]) AS t (target) CROSS JOIN LATERAL (
-                SELECT FROM job_states WHERE state = 'queued' AND due AND next_target = t.target LIMIT 1) s)
+                SELECT FROM job_states WHERE waiting = 'queued' AND due AND next_target = t.target LIMIT 1) s)
     OR EXISTS (
          SELECT FROM unnest($1::text[]) AS t (target) CROSS JOIN LATERAL (
                 SELECT FROM job_states
-                 WHERE state = 'queued' AND NOT due AND next_target = t.target
+                 WHERE waiting = 'queued' AND NOT due AND next_target = t.target
                    AND run_after <= onejob_now() + $3::bigint * interval '1 microsecond'
                  ORDER BY run_after LIMIT 1) s),
        (SELECT true FROM attempts
          WHERE state IN ('starting', 'running') AND outcome IS DISTINCT FROM 'accepted' AND lease_expires_at <= onejob_now()
          ORDER BY lease_expires_at LIMIT 1) IS NOT NULL,
-       (SELECT true FROM job_states WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= onejob_now()
+       (SELECT true FROM job_states WHERE waiting = 'queued' AND deadline IS NOT NULL AND deadline <= onejob_now()
          ORDER BY deadline LIMIT 1) IS NOT NULL
-    OR (SELECT true FROM job_states WHERE state = 'blocked' AND blocked_reason NOT IN ('attempt_unknown', 'parked', 'needs_operator')
+    OR (SELECT true FROM job_states WHERE waiting = 'blocked' AND blocked_reason NOT IN ('attempt_unknown', 'parked', 'needs_operator')
          ORDER BY run_after LIMIT 1) IS NOT NULL,
        (SELECT true FROM attempts a WHERE ` + sqlAsked + ` AND a.probe_at <= onejob_now() AND a.target = ANY ($2::text[])
          ORDER BY a.probe_at LIMIT 1) IS NOT NULL,
