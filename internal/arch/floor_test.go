@@ -38,13 +38,15 @@ var floors = []floor{
 	{room: "store/grouped/...", may: []string{"."}, third: others, also: []string{"store/storetest", "store/memory"}},
 	{room: "store/sqlite/...", may: []string{".", "store/sqlite/...", "store/internal/..."}, third: others, also: []string{"store/storetest"}},
 	{room: "store/postgres/...", may: []string{".", "store/postgres/...", "store/internal/..."}, third: others, also: []string{"store/storetest", "store/grouped", "internal/pgtest"}},
+	{room: "internal/template/...", third: others},
+	{room: "internal/tokenizer/...", may: []string{"internal/template"}, third: others},
 	{room: "provider/wire/...", may: []string{"."}, third: others, also: []string{"provider/providertest", "sim"}},
 	{room: "provider/all/...", may: []string{".", "provider/..."}},
-	{room: "provider/...", may: []string{".", "provider/wire/..."}, third: others, also: []string{"provider/providertest", "sim"}},
+	{room: "provider/...", may: []string{".", "provider/wire/...", "internal/template"}, third: others, also: []string{"provider/providertest", "sim"}},
 
 	// The first floor, and its side rooms.
 	{room: "engine/...", may: []string{"."}, also: []string{"store/memory", "sim"}},
-	{room: "contract/...", may: []string{"."}, third: others, also: []string{"store/memory", "sim"}},
+	{room: "contract/...", may: []string{".", "internal/template"}, third: others, also: []string{"store/memory", "sim", "provider/...", "internal/tokenizer"}},
 	{room: "webhook/...", may: []string{"."}, third: others, also: []string{"store/memory", "sim"}},
 
 	// Doors get interfaces; they never see a store, an engine or a provider.
