@@ -56,7 +56,7 @@ var faults = []fault{
 	{class: "30", lie: "schema_subset_refused", world: "types"}, {class: "30", lie: "bounds_ignored", world: "hosted"}, {class: "31", lie: "prefill_refused"},
 	{class: "32", lie: "escape_corrupt", rated: true}, {class: "33", lie: "context_cut:4096", world: "long"},
 	{lie: "trailing", rated: true}, {lie: "float_integers", rated: true}, {lie: "duplicate_names", rated: true}, {lie: "content_blocks", rated: true},
-	{lie: "developer_dropped"}, {lie: "late_system_dropped"}, {lie: "tools_dropped", world: "tool"}, {lie: "bad_param_accepted"}, {lie: "count_drifts", rated: true},
+	{lie: "developer_dropped"}, {lie: "late_system_dropped"}, {lie: "tools_dropped", world: "tool"}, {lie: "bad_param_accepted"}, {lie: "count_drifts"},
 	{lie: "id_repeated"}, {lie: "model_swapped", rated: true}, {lie: "fingerprint_changed", drift: true},
 }
 
