@@ -295,6 +295,18 @@ func TestARequiredParameterThatATargetCannotCarryCostsNothing(t *testing.T) {
 	}
 }
 
+func TestAPromptThatDoesNotFitIsRefusedWithoutACall(t *testing.T) {
+	t.Parallel()
+	for _, on := range []api{chat, responses, messages} {
+		target := targetAt(t, liar(t, "honest").URL(), on)
+		target.ContextTokens = 500
+		r := run(t, verification.Params{Contract: contractOf(t, 6, "0.6"), Target: target}, verification.Options{Recorder: recorder(t)})
+		if r.State != onejob.RunRefused || r.Reason != onejob.GateContextTooLarge || r.Report.Calls != 0 || r.Report.FailedStage() != verification.StageCount {
+			t.Errorf("%s: %s by %s in %d calls: %s", on, r.State, r.Reason, r.Report.Calls, r.Detail)
+		}
+	}
+}
+
 func TestAPartialRunOpensNothing(t *testing.T) {
 	t.Parallel()
 	store := recorder(t)
