@@ -18,13 +18,13 @@ const (
 )
 
 // NewRunID returns an id for a verification that begins at about now.
-func NewRunID(now time.Time) string { return runPrefix + newID(0, now) }
+func NewRunID(now time.Time) string { return newID(runPrefix, 0, now) }
 
 // NewCertificateID returns an id for a certificate issued at about now.
-func NewCertificateID(now time.Time) string { return certificatePrefix + newID(0, now) }
+func NewCertificateID(now time.Time) string { return newID(certificatePrefix, 0, now) }
 
 // NewWaiverID returns an id for a waiver granted at about now.
-func NewWaiverID(now time.Time) string { return waiverPrefix + newID(0, now) }
+func NewWaiverID(now time.Time) string { return newID(waiverPrefix, 0, now) }
 
 // MostCertificates is the most rows that a list of certificates, runs, contracts or
 // waivers returns.

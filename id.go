@@ -54,13 +54,15 @@ func printID(prefix string, b []byte) string {
 }
 
 // NewJobID returns an id for a job of the given part, created at about now.
-func NewJobID(part uint8, now time.Time) string {
+func NewJobID(part uint8, now time.Time) string { return newID(jobPrefix, part, now) }
+
+func newID(prefix string, part uint8, now time.Time) string {
 	var b [jobIDBytes]byte
 	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())) // its six low bytes are b[2:8]
 	copy(b[1:7], b[2:8])
 	b[0] = part
 	_, _ = rand.Read(b[7:]) // never fails since Go 1.24
-	return printID(jobPrefix, b[:])
+	return printID(prefix, b[:])
 }
 
 // NewAttemptID returns an id for the attempt of a number, from 1 on, of a job, which
