@@ -55,7 +55,7 @@ var floors = []floor{
 	{room: "internal/console/...", may: []string{"."}, third: others, also: []string{"store/memory"}},
 
 	// The attic.
-	{room: "internal/config/...", may: []string{".", "provider/...", "webhook"}, third: others, by: []string{"internal/cli/...", "internal/crash"}},
+	{room: "internal/config/...", may: []string{".", "provider/...", "webhook", "contract"}, third: others, by: []string{"internal/cli/...", "internal/crash"}},
 	{room: "internal/demo/...", may: []string{".", "sim", "webhook"}, by: []string{"internal/cli/..."}},
 	{room: "internal/loadgen/...", may: []string{"."}, by: []string{"internal/cli/..."}},
 	{room: "internal/cli/...", may: []string{"..."}, third: others, by: []string{"cmd/..."}},

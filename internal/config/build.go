@@ -20,7 +20,11 @@ import (
 func (c *Config) Kinds() map[string]onejob.Kind {
 	kinds := make(map[string]onejob.Kind, len(c.File.Kinds))
 	for name, k := range c.File.Kinds {
-		kinds[name] = onejob.Kind{Policy: k.policy()}
+		kind := onejob.Kind{Policy: k.policy()}
+		if contract := c.Contracts[name]; contract != nil {
+			kind.Policy.Contract, kind.CheckFunc = contract.terms(), contract.checkInput
+		}
+		kinds[name] = kind
 	}
 	return kinds
 }

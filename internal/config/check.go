@@ -48,8 +48,8 @@ func (c *Config) warn(format string, args ...any) {
 }
 
 func (c *Config) warnOfKind(name string, k *Kind) {
-	if len(k.Targets) > 1 && k.Failover.Mode == onejob.FailoverCertified {
-		c.warn("kinds.%s: failover is certified and this version issues no certificates, so a job stays at its first target; say {declared: \"<why>\"} or never", name)
+	if len(k.Targets) > 1 && k.Failover.Mode == onejob.FailoverCertified && k.Contract == "" {
+		c.warn("kinds.%s: failover is certified and there is no contract to be certified for, so a job stays at its first target; name a contract, or say {declared: \"<why>\"} or never", name)
 	}
 	for _, target := range k.Targets {
 		if t := c.File.Targets[target]; t.Worker != nil && k.Race.After > 0 {
@@ -67,6 +67,9 @@ func (c *Config) checkServer(d *decoder) {
 		}
 	}
 	checkURL(d, "public_url", c.PublicURL)
+	if !d.faulty("environment") && !nameForm.MatchString(c.Environment) {
+		d.fault("environment", quote(c.Environment)+" is not a name: use letters, digits, _, . and -, at most 100")
+	}
 	if !d.faulty("store") {
 		if _, err := ParseStore(c.Store.Value.Reveal()); err != nil {
 			d.fault("store", err.Error())
@@ -197,6 +200,7 @@ func (t *Target) check(d *decoder, path, publicURL string) {
 	case t.Anthropic != nil:
 		checkURL(d, path+".base_url", t.Anthropic.BaseURL)
 	}
+	t.Model().check(d, path)
 	if t.variant() == nil || t.Worker != nil || d.faulty(path) {
 		return
 	}
