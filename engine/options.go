@@ -46,6 +46,10 @@ type Options struct {
 	// Logger gets what operators should know. Nil discards.
 	Logger *slog.Logger
 
+	// Contracts makes the requests of kinds that have a contract, and judges what comes
+	// back. Nil: inputs are sent as they are, and nothing is judged.
+	Contracts Contracts
+
 	// Observer counts. Nil: nobody does.
 	Observer Observer
 }

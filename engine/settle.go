@@ -17,6 +17,10 @@ func (e *Engine) settle(t *trial, s said) {
 		p.Outcome = onejob.OutcomeUnknown
 		p.Failure = &onejob.Failure{Code: "accepted", Message: "the provider accepted the work, and this target cannot be asked how it ended"}
 	}
+	p.Evidence.DroppedParams = t.dropped
+	if !e.judge(t, &p) {
+		return
+	}
 	e.opts.Observer.AttemptEnded(t.target.Name, p.Outcome, time.Since(t.began))
 	e.finish(t, p)
 }
