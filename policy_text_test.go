@@ -21,14 +21,14 @@ func TestAPolicysTextMeansWhatItMeant(t *testing.T) {
 		Effect: onejob.EffectNone, Targets: []string{"a", "b"}, Lanes: 2, RaceAfter: time.Second,
 		Timeout: 2 * time.Second, Linger: 3 * time.Second, SendWithin: 4 * time.Second, MaxAttempts: 7, PerTarget: 1,
 		Backoff: onejob.Backoff{Initial: time.Second, Max: time.Hour}, Deadline: time.Hour,
-		Failover: onejob.FailoverDeclared, FailoverWhy: "they are equal", AskAfter: time.Hour, Contract: &onejob.ContractTerms{Digest: "sha256:1"},
+		Failover: onejob.FailoverDeclared, FailoverWhy: "they are equal", AskAfter: time.Hour, Contract: &onejob.ContractTerms{Digest: "v1:1"},
 	}
 	tests := []struct {
 		name, text string
 		want       onejob.Policy
 	}{
 		{"Usual", `{"effect":"external","targets":["a"],"v":1}`, usual},
-		{"NothingAsUsual", `{"ask_after":3600000000000,"backoff":{"initial":1000000000,"max":3600000000000},"contract_digest":"sha256:1",` +
+		{"NothingAsUsual", `{"ask_after":3600000000000,"backoff":{"initial":1000000000,"max":3600000000000},"contract":{"digest":"v1:1"},` +
 			`"deadline":3600000000000,"effect":"none","failover":"declared","failover_why":"they are equal","lanes":2,"linger":3000000000,` +
 			`"max_attempts":7,"per_target":1,"race_after":1000000000,"send_within":4000000000,"targets":["a","b"],"timeout":2000000000,"v":1}`, other},
 		{"ZeroIsSaid", `{"backoff":{"initial":0,"max":0},"failover":"","lanes":0,"linger":0,"max_attempts":0,"per_target":0,"send_within":0,"timeout":0,"v":1}`, onejob.Policy{}},
