@@ -12,9 +12,13 @@ type OutputJudge interface {
 	// by the contract that its job pins. The job comes with its input. Nil: there is
 	// nothing wrong with it, or the job has no contract.
 	//
-	// An error means that it could not be judged now. The success is then not to be
-	// recorded yet. Judging the same attempt again changes nothing.
+	// What is judged so is what production showed of the target, counted once for each
+	// attempt. An error means that it could not be judged now: the success is then not
+	// to be recorded yet.
 	JudgeOutput(ctx context.Context, job *Job, a *Attempt, r *Result) (*Failure, error)
+	// JudgeRuling judges a result that a person hands in, which shows nothing of the
+	// target: its whole answer, or the output alone.
+	JudgeRuling(ctx context.Context, job *Job, a *Attempt, r *Result) (*Failure, error)
 }
 
 // FailureContractViolation is the code of a [Failure] whose output breaks the contract.
@@ -59,21 +63,26 @@ func excerptOf(r *Result) string {
 	return strings.ToValidUTF8(string(r.Body[:min(len(r.Body), maxExcerptBytes)]), "\ufffd")
 }
 
-// judge judges a success at attempt a before it is recorded. Nil: there is nothing
-// wrong with it, or nobody judges.
-func (c *Client) judge(ctx context.Context, a *Attempt, r *Result) (*Failure, *Job, error) {
-	if c.opts.Judge == nil || r == nil {
-		return nil, nil, nil
-	}
+// judging is one way of an [OutputJudge].
+type judging func(ctx context.Context, job *Job, a *Attempt, r *Result) (*Failure, error)
+
+// judge judges a success of attempt a before it is recorded. Nil: there is nothing
+// wrong with it, or it has no contract.
+func (c *Client) judge(ctx context.Context, a *Attempt, r *Result, by judging) (*Failure, *Job, error) {
 	job, err := one(c.store.JobGet(ctx, []JobGetParams{{ID: a.JobID, WithInput: true}}))
 	if err != nil || job.Policy.Contract == nil {
 		return nil, job, err
 	}
-	f, err := c.opts.Judge.JudgeOutput(ctx, job, a, r)
-	if err != nil {
-		return nil, job, Unavailable(err)
+	f, err := by(ctx, job, a, r)
+	return f, job, Unavailable(err)
+}
+
+// violation is [Client.judge] for what a target did, if anybody judges.
+func (c *Client) violation(ctx context.Context, a *Attempt, r *Result) (*Failure, *Job, error) {
+	if c.opts.Judge == nil || r == nil {
+		return nil, nil, nil
 	}
-	return f, job, nil
+	return c.judge(ctx, a, r, c.opts.Judge.JudgeOutput)
 }
 
 // checkResolved holds a result that a person hands in to the contract.
@@ -88,7 +97,7 @@ func (c *Client) checkResolved(ctx context.Context, p *AttemptResolveParams) err
 	if a.State != AttemptUnknown {
 		return nil // the store says so
 	}
-	violation, _, err := c.judge(ctx, &a, p.Result)
+	violation, _, err := c.judge(ctx, &a, p.Result, c.opts.Judge.JudgeRuling)
 	if err != nil || violation == nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func (c *Client) Report(ctx context.Context, p ReportParams) (ReportResult, erro
 		}
 	}
 	probe := probeOfReport(&a, p.Answer)
-	violation, job, err := c.judge(ctx, &a, probe.Result)
+	violation, job, err := c.violation(ctx, &a, probe.Result)
 	if err != nil {
 		return ReportResult{}, err
 	}

@@ -260,7 +260,7 @@ func (c *Client) finish(ctx context.Context, p FinishParams, a *Attempt) (Attemp
 	if (p.Outcome == OutcomeSucceeded) != (p.Result != nil) {
 		return AttemptFinishResult{}, &Error{Code: CodeInvalidArgument, Message: "a result goes with succeeded, and only with it"}
 	}
-	violation, job, err := c.judge(ctx, a, p.Result)
+	violation, job, err := c.violation(ctx, a, p.Result)
 	if err != nil {
 		return AttemptFinishResult{}, err
 	}

@@ -47,6 +47,10 @@ func (h *held) JudgeOutput(_ context.Context, job *onejob.Job, _ *onejob.Attempt
 	return nil, nil
 }
 
+func (h *held) JudgeRuling(ctx context.Context, job *onejob.Job, a *onejob.Attempt, r *onejob.Result) (*onejob.Failure, error) {
+	return h.JudgeOutput(ctx, job, a, r)
+}
+
 // underContract is a kind with a contract whose targets are declared to be equal.
 func underContract(effect onejob.Effect, targets ...string) onejob.Policy {
 	return onejob.Policy{

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/onejob-dev/onejob"
 	"github.com/onejob-dev/onejob/contract"
@@ -116,19 +115,4 @@ func (c *Contract) checkInput(input []byte) error {
 		return errors.New(found[0].String())
 	}
 	return nil
-}
-
-// Lifetime is how long a certificate of a target lasts under a contract: by how the
-// model is named there.
-func (c *Contract) Lifetime(t *Target) time.Duration {
-	ttl := c.Certificate.TTL
-	switch m := t.Model(); {
-	case m == nil:
-		return time.Duration(ttl.Alias)
-	case m.SelfHosted:
-		return time.Duration(ttl.SelfHosted)
-	case m.Pinned:
-		return time.Duration(ttl.PinnedSnapshot)
-	}
-	return time.Duration(ttl.Alias)
 }
