@@ -27,6 +27,7 @@ func (e *Engine) try(c onejob.Claimed) {
 		return
 	}
 	e.opts.Observer.AttemptStarted(t.target.Name)
+	e.noteGate(t)
 	e.call(t, slot)
 }
 

@@ -45,6 +45,7 @@ var floors = []floor{
 	// The first floor, and its side rooms.
 	{room: "engine/...", may: []string{"."}, also: []string{"store/memory", "sim"}},
 	{room: "contract/...", may: []string{"."}, third: others, also: []string{"store/memory", "sim"}},
+	{room: "verification/...", may: []string{".", "contract"}, third: others, also: []string{"store/memory", "sim", "provider/..."}},
 	{room: "webhook/...", may: []string{"."}, third: others, also: []string{"store/memory", "sim"}},
 
 	// Doors get interfaces; they never see a store, an engine or a provider.
@@ -53,6 +54,9 @@ var floors = []floor{
 	{room: "internal/httpapi/...", may: []string{".", "internal/apikey", "internal/telemetry"}, third: others, also: []string{"store/memory", "store/sqlite", "engine"}},
 	{room: "internal/openaiapi/...", may: []string{".", "internal/apikey", "internal/telemetry"}, third: others, also: []string{"store/memory", "store/sqlite", "engine", "sim"}},
 	{room: "internal/console/...", may: []string{"."}, third: others, also: []string{"store/memory"}},
+
+	// Between first floor and attic: what joins contracts to production.
+	{room: "internal/production/...", may: []string{".", "contract", "engine", "internal/template"}, third: others, also: []string{"store/memory"}},
 
 	// The attic.
 	{room: "internal/config/...", may: []string{".", "provider/...", "webhook", "contract"}, third: others, by: []string{"internal/cli/...", "internal/crash"}},

@@ -23,7 +23,7 @@ func (c *Config) check(d *decoder) {
 	c.Webhooks.check(d, "webhooks")
 	for _, name := range sortedKeys(c.File.Targets) {
 		target := c.File.Targets[name]
-		target.check(d, "targets."+name, c.PublicURL)
+		c.checkTarget(d, "targets."+name, &target)
 		c.warnOfTarget(name, &target)
 	}
 	used := map[string]bool{}
@@ -190,11 +190,11 @@ func (k *Kind) policy() onejob.Policy {
 	}
 }
 
-func (t *Target) check(d *decoder, path, publicURL string) {
+func (c *Config) checkTarget(d *decoder, path string, t *Target) {
 	switch {
 	case t.HTTP != nil:
 		t.HTTP.check(d, path)
-		t.HTTP.checkAsynchronous(d, path, publicURL)
+		t.HTTP.checkAsynchronous(d, path, c.PublicURL)
 	case t.OpenAI != nil:
 		t.OpenAI.check(d, path)
 	case t.Anthropic != nil:
@@ -204,7 +204,7 @@ func (t *Target) check(d *decoder, path, publicURL string) {
 	if t.variant() == nil || t.Worker != nil || d.faulty(path) {
 		return
 	}
-	provider, err := t.provider(nil)
+	provider, err := c.provider(t, nil)
 	if err != nil {
 		d.faultsOf(err, path)
 		return

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -14,7 +15,7 @@ type Model struct {
 	Pinned        bool
 	SelfHosted    bool
 	ContextTokens int    // zero: not told
-	Count         string // remote, tiktoken:… or file:…
+	Count         string // how tokens are counted. Empty: as the provider does without being told
 	RetiresAt     string // a day. Empty: not told
 }
 
@@ -31,28 +32,38 @@ func (t *Target) Model() *Model {
 	return nil
 }
 
-// TokenizerFile returns the path of a tokenizer.json, which is relative to the
-// configuration's folder. Empty: tokens are counted in another way.
-func (c *Config) TokenizerFile(m *Model) string {
+// tokenizer says how a target counts tokens; a tokenizer.json is relative to the
+// configuration's folder.
+func (c *Config) tokenizer(m *Model) string {
 	path, named := strings.CutPrefix(m.Count, "file:")
 	if !named || filepath.IsAbs(path) {
-		return path
+		return m.Count
 	}
-	return filepath.Join(filepath.Dir(c.Path), path)
+	return "file:" + filepath.Join(filepath.Dir(c.Path), path)
 }
 
 func (m *Model) check(d *decoder, path string) {
 	if m == nil {
 		return
 	}
-	kind, of, _ := strings.Cut(m.Count, ":")
-	known := m.Count == "remote" || (kind == "tiktoken" || kind == "file") && of != ""
-	if !known && !d.faulty(path+".tokenizer") {
-		d.fault(path+".tokenizer.count", fmt.Sprintf("%q is not remote, tiktoken:o200k_base or file:tokenizer.json", m.Count))
-	}
 	if _, err := m.retires(); err != nil && !d.faulty(path+".retires_at") {
 		d.fault(path+".retires_at", fmt.Sprintf("%q is not a day, as in 2027-03-31", m.RetiresAt))
 	}
+}
+
+// TargetBody is what is kept of a target beside its digest, for people: no secret is
+// in it.
+func (c *Config) TargetBody(name string) json.RawMessage {
+	t := c.File.Targets[name]
+	said := map[string]string{"name": name, "url": t.URL()}
+	if m := t.Model(); m != nil {
+		said["model"] = m.Name
+	}
+	body, err := json.Marshal(said)
+	if err != nil { // texts always encode
+		return nil
+	}
+	return body
 }
 
 // retires returns when the provider retires the model. Zero: not told.

@@ -69,6 +69,7 @@ type OpenAITarget struct {
 	Pinned           bool              `yaml:"pinned" default:"false" doc:"The name is a dated snapshot that does not move. Absent: it is taken for an alias, whose certificates last a shorter time."`
 	SelfHosted       bool              `yaml:"self_hosted" default:"false" doc:"You serve the model yourself, so that it moves when you move it."`
 	ContextTokens    int               `yaml:"context_tokens" min:"1" max:"100000000" doc:"How many tokens the model's context has. Absent: a prompt is not held to it."`
+	MinTemperature   float64           `yaml:"min_temperature" default:"0" min:"0" max:"2" doc:"The least temperature that the model takes."`
 	Tokenizer        Tokenizer         `yaml:"tokenizer" doc:"How tokens are counted for contracts."`
 	Map              map[string]string `yaml:"map" doc:"The wire's own names of a contract's parameters, as in max_output_tokens: max_tokens; drop leaves a tuning parameter out. Absent: the names that this program knows."`
 	RetiresAt        string            `yaml:"retires_at" doc:"The day on which the provider retires the model, as in 2027-03-31. It is warned of 30 days ahead."`
@@ -97,15 +98,17 @@ type AnthropicTarget struct {
 	Pinned           bool              `yaml:"pinned" default:"false" doc:"The name is a dated snapshot that does not move. Absent: it is taken for an alias, whose certificates last a shorter time."`
 	SelfHosted       bool              `yaml:"self_hosted" default:"false" doc:"You serve the model yourself, so that it moves when you move it."`
 	ContextTokens    int               `yaml:"context_tokens" min:"1" max:"100000000" doc:"How many tokens the model's context has. Absent: a prompt is not held to it."`
+	MinTemperature   float64           `yaml:"min_temperature" default:"0" min:"0" max:"2" doc:"The least temperature that the model takes."`
 	Tokenizer        Tokenizer         `yaml:"tokenizer" doc:"How tokens are counted for contracts."`
 	Map              map[string]string `yaml:"map" doc:"The wire's own names of a contract's parameters, as in max_output_tokens: max_tokens; drop leaves a tuning parameter out. Absent: the names that this program knows."`
 	RetiresAt        string            `yaml:"retires_at" doc:"The day on which the provider retires the model, as in 2027-03-31. It is warned of 30 days ahead."`
+	Upstream         Upstream          `yaml:"upstream" doc:"Who serves the model behind an aggregator."`
 	Outcomes         []OutcomeRule     `yaml:"outcomes" doc:"What certain answers prove, ahead of the usual table."`
 }
 
 // Tokenizer says how tokens are counted.
 type Tokenizer struct {
-	Count string `yaml:"count" default:"remote" doc:"remote asks the target; tiktoken:o200k_base and tiktoken:cl100k_base count here; file:PATH counts by a tokenizer.json, relative to this file."`
+	Count string `yaml:"count" doc:"remote, vllm and llama.cpp ask the target, each in its own way; tiktoken:o200k_base and tiktoken:cl100k_base count here; file:PATH counts by a tokenizer.json, relative to this file. Absent: remote where the API has a way, else not at all."`
 }
 
 // Upstream says who serves a model behind an aggregator.

@@ -144,6 +144,7 @@ func notKept(err error) bool {
 type terms struct {
 	contract *contract.Contract
 	checker  *contract.Checker
+	prompts  *prompts // nil: it has no prompt
 }
 
 func newTerms(c *contract.Contract) (*terms, error) {
@@ -151,7 +152,11 @@ func newTerms(c *contract.Contract) (*terms, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &terms{contract: c, checker: checker}, nil
+	prompts, err := newPrompts(c)
+	if err != nil {
+		return nil, err
+	}
+	return &terms{contract: c, checker: checker, prompts: prompts}, nil
 }
 
 type nobody struct{}

@@ -95,6 +95,9 @@ func (s *store) CertificateEnd(_ context.Context, p onejob.CertificateEndParams)
 	defer s.mu.Unlock()
 	s.ended = append(s.ended, p)
 	ended := s.live
+	for i := range ended {
+		ended[i].Status, ended[i].Reason, ended[i].Detail = p.Status, p.Reason, p.Detail
+	}
 	s.live = nil
 	return ended, nil
 }
