@@ -69,6 +69,7 @@ type Store struct {
 	onejob.AuditStore
 	onejob.IncidentStore
 	onejob.CostStore
+	onejob.CertificateStore
 	restore onejob.RestoreStore
 	opts    Options
 
@@ -94,6 +95,7 @@ type Watched interface {
 	onejob.AuditStore
 	onejob.IncidentStore
 	onejob.CostStore
+	onejob.CertificateStore
 }
 
 // New looks whether the database behind store was restored and, if so, holds what
@@ -106,7 +108,8 @@ func New(ctx context.Context, store Watched, restore onejob.RestoreStore, opts O
 	}
 	s := &Store{
 		Store: store, ProbeStore: store, DeliveryStore: store, AuditStore: store, IncidentStore: store, CostStore: store,
-		restore: restore, opts: opts,
+		CertificateStore: store,
+		restore:          restore, opts: opts,
 		written: make(chan struct{}, 1), suspected: make(chan struct{}, 1),
 	}
 	mark, err := ReadMark(opts.Path)
