@@ -45,6 +45,13 @@ func (k *Checker) ValidateInput(raw []byte) []Violation {
 	return bounded(k.inputSchema.violations(value))
 }
 
+// ValidateDocument judges only whether raw is one JSON value and nothing else, written as
+// everybody reads it alike; no schema is asked. Nil: it is.
+func (k *Checker) ValidateDocument(raw []byte) []Violation {
+	_, found := k.document(raw)
+	return bounded(found)
+}
+
 // Validate judges the whole output of a target, as the raw text it is, for an input
 // that the contract takes. Nil: nothing is wrong with it. What stands first explains
 // the most; invariants are asked only about an output whose structure is right.

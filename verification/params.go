@@ -82,6 +82,8 @@ type Options struct {
 	// ProgressFunc is told how far the run is, from one goroutine at a time. Nil: nobody
 	// is.
 	ProgressFunc func(Progress)
+
+	nonce func() string // nil: [nonce]
 }
 
 // Progress is how far a run is.

@@ -101,7 +101,7 @@ func answered(judge func(*reply) fault) func(*reply) fault {
 }
 
 // whole judges answers that are whole: refused, filtered or cut is a fault of its own.
-func whole(judge func(*reply) fault) func(*reply) fault {
+func (v *verification) whole(judge func(*reply) fault) func(*reply) fault {
 	return answered(func(r *reply) fault {
 		switch o := &r.output; {
 		case o.Refused, o.Finish == onejob.OutputRefusal:
@@ -112,6 +112,11 @@ func whole(judge func(*reply) fault) func(*reply) fault {
 			return fault{class: string(contract.ClassFinish), detail: "the answer to a harmless question was filtered"}
 		case contract.ReadsLikeRefusal(o.Content):
 			return fault{class: classRefusalHidden, detail: fmt.Sprintf("a refusal came as an answer that ended with %s", finishText(o.Finish))}
+		}
+		if v.prompts.structured() {
+			if found := v.checker.ValidateDocument(r.output.Content); len(found) > 0 {
+				return faultOfViolation(found[0])
+			}
 		}
 		return judge(r)
 	})
@@ -133,7 +138,7 @@ const (
 // askSchema puts a word into the schema that the prompt does not know: first into one of
 // its own, then into the contract's.
 func askSchema(v *verification, n int) (question, error) {
-	word := nonce()
+	word := v.opts.nonce()
 	member := marshal(map[string]any{"type": "string", "const": word})
 	q := question{prompt: onejob.Prompt{User: "Reply with the JSON object that the schema asks for."}}
 	schema := one(member)
@@ -146,7 +151,7 @@ func askSchema(v *verification, n int) (question, error) {
 		q.prompt = prompt
 	}
 	q.prompt.Params = v.prompts.with(v.prompts.shaped(schema))
-	q.judgeFunc = whole(func(r *reply) fault {
+	q.judgeFunc = v.whole(func(r *reply) fault {
 		if got, ok := v.said(r); ok && got == word {
 			return fault{}
 		} else if ok {
@@ -175,12 +180,12 @@ func withMember(schema contract.Schema, member json.RawMessage) json.RawMessage 
 
 // askSystem says a word in the system prompt only.
 func askSystem(v *verification, _ int) (question, error) {
-	word := nonce()
+	word := v.opts.nonce()
 	q := question{prompt: onejob.Prompt{
 		System: fmt.Sprintf("Put the word `%s` in the field %s.", word, probeMember),
 		User:   "Reply as you were told to.", Params: v.prompts.with(v.prompts.probing()),
 	}}
-	q.judgeFunc = whole(func(r *reply) fault {
+	q.judgeFunc = v.whole(func(r *reply) fault {
 		if got, ok := v.said(r); ok && strings.Contains(got, word) {
 			return fault{}
 		}
@@ -218,7 +223,7 @@ func finishText(f onejob.OutputFinish) string {
 
 // askStop has the marker said in the middle.
 func askStop(v *verification, _ int) (question, error) {
-	marker, after := v.prompts.stop[0], nonce()
+	marker, after := v.prompts.stop[0], v.opts.nonce()
 	quote := "`"
 	if strings.Contains(marker, quote) {
 		quote = `"`
@@ -258,7 +263,7 @@ func askUnicode(v *verification, _ int) (question, error) {
 	q := question{prompt: onejob.Prompt{
 		User: fmt.Sprintf("Copy `%s` into the field %s.", letters, probeMember), Params: v.prompts.with(v.prompts.probing()),
 	}}
-	q.judgeFunc = whole(func(r *reply) fault {
+	q.judgeFunc = v.whole(func(r *reply) fault {
 		got, ok := v.said(r)
 		if ok && (got == letters || !v.prompts.structured() && strings.Contains(got, letters)) {
 			return fault{}

@@ -113,6 +113,9 @@ func newVerification(p Params, opts Options) (*verification, error) {
 	if opts.CallTimeout <= 0 {
 		opts.CallTimeout = defaultCallTimeout
 	}
+	if opts.nonce == nil {
+		opts.nonce = nonce
+	}
 	v := &verification{Params: p, opts: opts, checker: checker, budget: newBudget(p.MaxCalls, p.MaxSpendMicros), ids: map[string]bool{}}
 	v.indexOf = map[string]int{}
 	for i := range p.Contract.CaseList {
