@@ -149,6 +149,11 @@ func (p *CertificateEndParams) Check() error {
 	return nil
 }
 
+// Ends reports whether the certificate is still one to be ended so.
+func (p *CertificateEndParams) Ends(c *Certificate) bool {
+	return c.Status == CertificateActive || c.Status == CertificateSuspended && p.Status == CertificateRevoked
+}
+
 // AuditOf is a certificate that somebody suspended or revoked. It reports false
 // when nobody did: the machine's own doings are on the certificate.
 func (p *CertificateEndParams) AuditOf(c *Certificate) (AuditEntry, bool) {

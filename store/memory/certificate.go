@@ -50,8 +50,7 @@ func (s *Store) CertificateEnd(ctx context.Context, p onejob.CertificateEndParam
 		if p.ID == "" {
 			named = c.ContractDigest == p.ContractDigest && c.TargetDigest == p.TargetDigest && c.Environment == onejob.EnvironmentOr(p.Environment)
 		}
-		stands := c.Status == onejob.CertificateActive || c.Status == onejob.CertificateSuspended && p.Status == onejob.CertificateRevoked
-		if named && stands {
+		if named && p.Ends(c) {
 			s.endCertificate(c, p.Status, p.Reason, p.Detail)
 			ended = append(ended, copyCertificate(c))
 		}

@@ -46,7 +46,11 @@ func (x *tx) claim(ref onejob.JobRef, p *onejob.AttemptClaimParams, result *onej
 	if err != nil || j == nil {
 		return err
 	}
-	d := onejob.Decide(&j.Job, j.Attempts, nil, x.now, onejob.Ask{})
+	verdicts, err := x.verdicts(&j.Job, onejob.Ask{})
+	if err != nil {
+		return err
+	}
+	d := onejob.Decide(&j.Job, j.Attempts, verdicts, x.now, onejob.Ask{})
 	if _, known := p.Targets[d.Target]; d.Verb != onejob.Start || !known {
 		// It waits, ends, blocks, or goes to somebody else's target.
 		if err := x.stand(&j.Job); err != nil {

@@ -53,15 +53,14 @@ func (x *tx) mark(p *onejob.AttemptMarkParams) (onejob.AttemptMarkResult, error)
 	n, err := x.exec(`
 		UPDATE attempts SET state = 'running', marked_at = ?, lease_expires_at = ?, send_by = ?, quarantine_until = ?, target_digest = ?
 		WHERE part = ? AND id = ? AND job_id = ? AND claim_token = ? AND `+sources(onejob.EventMarked)+` AND lease_expires_at > ?
-			AND EXISTS (SELECT 1 FROM job_states s
-				WHERE s.part = attempts.part AND s.job_id = attempts.job_id AND s.cancel_requested_at IS NULL AND s.`+open+`)`,
+			AND `+jobGoesOn+` AND `+permitted,
 		a.MarkedAt, a.LeaseExpiresAt, a.SendBy, a.QuarantineUntil, a.TargetDigest,
-		int(p.Ref.Part), p.Ref.ID, p.Ref.JobID, p.ClaimToken, x.now)
+		int(p.Ref.Part), p.Ref.ID, p.Ref.JobID, p.ClaimToken, x.now, x.now, x.now)
 	if err != nil {
 		return onejob.AttemptMarkResult{}, err
 	}
 	if n == 0 {
-		return onejob.AttemptMarkResult{}, onejob.ErrorOfLostClaim(p.Ref)
+		return x.forbid(p)
 	}
 	j, err := x.changed(p.Ref.Part, p.Ref.JobID)
 	if err != nil {

@@ -24,7 +24,12 @@ func (x *tx) startAsked(p *onejob.AttemptStartParams) (onejob.AttemptStartResult
 	if err := onejob.CheckRevision(&j.Job, p.IfRevision); err != nil {
 		return onejob.AttemptStartResult{}, err
 	}
-	d := onejob.Decide(&j.Job, j.Attempts, nil, x.now, onejob.Ask{Now: true, Target: p.Target, Lane: p.Lane})
+	asked := onejob.Ask{Now: true, Target: p.Target, Lane: p.Lane}
+	verdicts, err := x.verdicts(&j.Job, asked)
+	if err != nil {
+		return onejob.AttemptStartResult{}, err
+	}
+	d := onejob.Decide(&j.Job, j.Attempts, verdicts, x.now, asked)
 	if err := onejob.CheckAsked(&j.Job, d); err != nil {
 		return onejob.AttemptStartResult{}, err // a refused request takes no key
 	}

@@ -20,7 +20,11 @@ func (x *tx) stand(j *onejob.Job) error {
 	if j.State.Terminal() {
 		return x.touch(j)
 	}
-	next := onejob.StandingOf(j, j.Attempts, nil, x.now)
+	verdicts, err := x.verdicts(j, onejob.Ask{})
+	if err != nil {
+		return err
+	}
+	next := onejob.StandingOf(j, j.Attempts, verdicts, x.now)
 	next.RunAfter = later(next.RunAfter)
 	if next.State != onejob.JobQueued {
 		next.RunAfter = j.RunAfter

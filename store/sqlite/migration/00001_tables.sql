@@ -306,3 +306,116 @@ CREATE TABLE store_generation (
     confirmed_by TEXT
 ) STRICT;
 INSERT INTO store_generation (id, number) VALUES (1, 1);
+
+-- What a kind of jobs asks of whoever does them, by content. The newest of a kind is
+-- the one that was put last.
+CREATE TABLE contract_versions (
+    digest     TEXT    PRIMARY KEY CHECK (digest <> ''),
+    kind       TEXT    NOT NULL CHECK (kind <> ''),
+    body       TEXT    NOT NULL,
+    created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE targets (
+    digest     TEXT    PRIMARY KEY CHECK (digest <> ''),
+    name       TEXT    NOT NULL CHECK (name <> ''),
+    body       TEXT    NOT NULL, -- secrets left out
+    created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE contract_runs (
+    id              TEXT    PRIMARY KEY,
+    contract_digest TEXT    NOT NULL CHECK (contract_digest <> ''),
+    target_digest   TEXT    NOT NULL CHECK (target_digest <> ''),
+    target_name     TEXT    NOT NULL,
+    kind            TEXT    NOT NULL,
+    environment     TEXT    NOT NULL CHECK (environment <> ''),
+    asked_by        TEXT    NOT NULL,
+    tool            TEXT    NOT NULL,
+    started_at      INTEGER NOT NULL,
+    finished_at     INTEGER,
+    state           TEXT    NOT NULL CHECK (state IN ('running', 'certified', 'refused', 'inconclusive')),
+    calls           INTEGER NOT NULL DEFAULT 0,
+    spend_micros    INTEGER NOT NULL DEFAULT 0,
+    report          TEXT,
+    CONSTRAINT contract_runs_finished CHECK ((state = 'running') = (finished_at IS NULL))
+) STRICT;
+CREATE INDEX contract_runs_of ON contract_runs (contract_digest, target_digest, environment);
+
+-- Calls of verifications. None is an attempt, and none can win a job.
+CREATE TABLE contract_samples (
+    run_id      TEXT    NOT NULL REFERENCES contract_runs (id),
+    stage       TEXT    NOT NULL,
+    case_id     TEXT    NOT NULL,
+    repeat_no   INTEGER NOT NULL,
+    outcome     TEXT    NOT NULL CHECK (outcome IN ('passed', 'failed', 'infra')),
+    fault_class TEXT    NOT NULL,
+    detail      TEXT    NOT NULL,
+    latency_ms  INTEGER NOT NULL,
+    tokens_in   INTEGER NOT NULL,
+    tokens_out  INTEGER NOT NULL,
+    cost_micros INTEGER NOT NULL,
+    response_id TEXT    UNIQUE, -- NULL: the provider told none
+    observed    TEXT,
+    output      BLOB,
+    at          INTEGER NOT NULL,
+    UNIQUE (run_id, stage, case_id, repeat_no)
+) STRICT;
+
+CREATE TABLE certificates (
+    id              TEXT    PRIMARY KEY,
+    kind            TEXT    NOT NULL,
+    contract_digest TEXT    NOT NULL,
+    target_digest   TEXT    NOT NULL,
+    target_name     TEXT    NOT NULL,
+    environment     TEXT    NOT NULL,
+    verdict         TEXT    NOT NULL CHECK (verdict IN ('certified', 'refused', 'inconclusive')),
+    status          TEXT    NOT NULL CHECK (status IN ('active', 'suspended', 'revoked', 'superseded')),
+    sandbox         INTEGER NOT NULL CHECK (sandbox IN (0, 1)),
+    reason          TEXT    NOT NULL,
+    detail          TEXT    NOT NULL,
+    counts          TEXT,
+    bounds          TEXT,
+    observed        TEXT    NOT NULL,
+    dropped         TEXT    NOT NULL,
+    run_id          TEXT    NOT NULL REFERENCES contract_runs (id),
+    issued_at       INTEGER NOT NULL,
+    expires_at      INTEGER,
+    renew_at        INTEGER,
+    watch           TEXT    NOT NULL DEFAULT '{}', -- what production showed under it
+    CONSTRAINT certificates_end CHECK ((verdict = 'certified') = (expires_at IS NOT NULL))
+) STRICT;
+-- One verdict stands.
+CREATE UNIQUE INDEX certificates_standing ON certificates (contract_digest, target_digest, environment) WHERE status = 'active';
+CREATE INDEX certificates_of ON certificates (contract_digest, target_digest, environment, issued_at);
+CREATE INDEX certificates_by_kind ON certificates (environment, kind, issued_at) WHERE status <> 'superseded';
+
+CREATE TABLE pair_results (
+    contract_digest TEXT    NOT NULL,
+    primary_digest  TEXT    NOT NULL CHECK (primary_digest <> ''),
+    fallback_digest TEXT    NOT NULL,
+    environment     TEXT    NOT NULL,
+    agreed          INTEGER NOT NULL,
+    cases           INTEGER NOT NULL,
+    self_agreed     INTEGER NOT NULL,
+    equivalent      INTEGER NOT NULL CHECK (equivalent IN (0, 1)),
+    run_id          TEXT    NOT NULL,
+    issued_at       INTEGER NOT NULL,
+    expires_at      INTEGER NOT NULL,
+    PRIMARY KEY (contract_digest, environment, primary_digest, fallback_digest)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE waivers (
+    id              TEXT    PRIMARY KEY,
+    kind            TEXT    NOT NULL,
+    contract_digest TEXT    NOT NULL CHECK (contract_digest <> ''),
+    target_digest   TEXT    NOT NULL CHECK (target_digest <> ''),
+    target_name     TEXT    NOT NULL,
+    environment     TEXT    NOT NULL CHECK (environment <> ''),
+    actor           TEXT    NOT NULL CHECK (actor <> ''),
+    reason          TEXT    NOT NULL CHECK (reason <> ''),
+    granted_at      INTEGER NOT NULL,
+    expires_at      INTEGER NOT NULL CHECK (expires_at > granted_at),
+    revoked_at      INTEGER
+) STRICT;
+CREATE INDEX waivers_of ON waivers (contract_digest, environment, target_digest);

@@ -214,3 +214,75 @@ BEGIN
     SELECT RAISE(ABORT, 'restore unconfirmed');
 END;
 -- +goose StatementEnd
+
+-- Versions are addressed by what they say, and evidence stays as it was found.
+-- +goose StatementBegin
+CREATE TRIGGER contract_versions_immutable BEFORE UPDATE ON contract_versions
+BEGIN
+    SELECT RAISE(ABORT, 'a version is immutable');
+END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER contract_versions_kept BEFORE DELETE ON contract_versions
+BEGIN
+    SELECT RAISE(ABORT, 'a version is kept');
+END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER targets_immutable BEFORE UPDATE ON targets
+BEGIN
+    SELECT RAISE(ABORT, 'a version is immutable');
+END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER targets_kept BEFORE DELETE ON targets
+BEGIN
+    SELECT RAISE(ABORT, 'a version is kept');
+END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER certificates_fixed BEFORE UPDATE ON certificates
+WHEN (NEW.id, NEW.kind, NEW.contract_digest, NEW.target_digest, NEW.environment, NEW.verdict, NEW.run_id, NEW.issued_at)
+     IS NOT
+     (OLD.id, OLD.kind, OLD.contract_digest, OLD.target_digest, OLD.environment, OLD.verdict, OLD.run_id, OLD.issued_at)
+BEGIN
+    SELECT RAISE(ABORT, 'a certificate cannot change what it is');
+END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER certificates_final BEFORE UPDATE ON certificates
+WHEN NEW.status <> OLD.status AND NOT (OLD.status = 'active' OR OLD.status = 'suspended' AND NEW.status IN ('revoked', 'superseded'))
+BEGIN
+    SELECT RAISE(ABORT, 'what a certificate lost does not come back');
+END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER certificates_kept BEFORE DELETE ON certificates
+BEGIN
+    SELECT RAISE(ABORT, 'a certificate is kept');
+END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER waivers_fixed BEFORE UPDATE ON waivers
+WHEN (NEW.id, NEW.kind, NEW.contract_digest, NEW.target_digest, NEW.environment, NEW.actor, NEW.reason, NEW.granted_at, NEW.expires_at)
+     IS NOT
+     (OLD.id, OLD.kind, OLD.contract_digest, OLD.target_digest, OLD.environment, OLD.actor, OLD.reason, OLD.granted_at, OLD.expires_at)
+     OR OLD.revoked_at IS NOT NULL
+BEGIN
+    SELECT RAISE(ABORT, 'a waiver can only be revoked, and once');
+END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER waivers_kept BEFORE DELETE ON waivers
+BEGIN
+    SELECT RAISE(ABORT, 'a waiver is kept');
+END;
+-- +goose StatementEnd
