@@ -20,6 +20,8 @@ type Checker struct {
 	expectShape  *shape
 	parts        map[string]*jsonschema.Schema // of members of the output, while linting
 	digest       string
+	prompt       *promptTemplates // nil: the target's configuration makes the request
+	terms        Render
 }
 
 // Compile makes a checker of a contract. A contract that does not pass [Lint] has

@@ -144,7 +144,6 @@ func notKept(err error) bool {
 type terms struct {
 	contract *contract.Contract
 	checker  *contract.Checker
-	prompts  *prompts // nil: it has no prompt
 }
 
 func newTerms(c *contract.Contract) (*terms, error) {
@@ -152,11 +151,7 @@ func newTerms(c *contract.Contract) (*terms, error) {
 	if err != nil {
 		return nil, err
 	}
-	prompts, err := newPrompts(c)
-	if err != nil {
-		return nil, err
-	}
-	return &terms{contract: c, checker: checker, prompts: prompts}, nil
+	return &terms{contract: c, checker: checker}, nil
 }
 
 type nobody struct{}

@@ -18,10 +18,10 @@ func (l *Line) Request(ctx context.Context, job *onejob.Job, target *onejob.Targ
 		return engine.Prepared{}, err
 	}
 	prompter, able := target.Provider.(onejob.Prompter)
-	if held.prompts == nil || !able {
+	if held.contract.Prompt == nil || !able {
 		return engine.Prepared{Input: job.Input}, nil
 	}
-	prompt, err := held.prompts.of(job.Input)
+	prompt, err := held.checker.Prompt(job.Input)
 	if err != nil {
 		return engine.Prepared{}, notSent("render_failed", onejob.NextNowhere, err)
 	}
