@@ -3,16 +3,22 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/onejob-dev/onejob"
 	"github.com/onejob-dev/onejob/contract"
+	"github.com/onejob-dev/onejob/internal/certify"
 	"github.com/onejob-dev/onejob/internal/config"
 	"github.com/onejob-dev/onejob/internal/production"
+	"github.com/onejob-dev/onejob/verification"
 )
 
 // useContracts has the store know the contracts and targets that there are, and what
 // the gate goes by. It comes before any job is taken: what a job pins is kept.
 func useContracts(ctx context.Context, cfg *config.Config, store onejob.CertificateStore, targets []onejob.Target) error {
+	if len(cfg.Contracts) == 0 {
+		return nil
+	}
 	digests := make(map[string]string, len(targets))
 	for i := range targets {
 		t := &targets[i]
@@ -52,4 +58,35 @@ func newLine(cfg *config.Config, targets []onejob.Target, opts production.Option
 		opts.Targets = append(opts.Targets, t)
 	}
 	return production.New(opts)
+}
+
+// newOffice knows of the configured contracts. Nil: there is none.
+func newOffice(cfg *config.Config, targets []onejob.Target, opts certify.Options) *certify.Office {
+	if len(cfg.Contracts) == 0 {
+		return nil
+	}
+	opts.Environment, opts.Tool = cfg.Environment, buildOf().Version
+	opts.Kinds, opts.Targets, opts.Digests = map[string]certify.Kind{}, map[string]verification.Target{}, map[string]string{}
+	kinds := cfg.Kinds()
+	for name, c := range cfg.Contracts {
+		opts.Kinds[name] = certify.Kind{Policy: kinds[name].Policy, Contract: c.Contract}
+	}
+	for i := range targets {
+		opts.Digests[targets[i].Name] = targets[i].Digest
+		if !targets[i].Pulled {
+			opts.Targets[targets[i].Name] = verifiable(cfg, targets[i])
+		}
+	}
+	return certify.New(opts)
+}
+
+// verifiable is a target as a verification sees it.
+func verifiable(cfg *config.Config, target onejob.Target) verification.Target {
+	settings := cfg.File.Targets[target.Name]
+	t := verification.Target{Target: target, Protocol: settings.Protocol()}
+	if m := settings.Model(); m != nil {
+		t.Model, t.Pinned, t.SelfHosted, t.ContextTokens, t.Upstream = m.Name, m.Pinned, m.SelfHosted, m.ContextTokens, strings.Join(m.Upstream, ",")
+		t.PriceFunc = m.PriceFunc()
+	}
+	return t
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/onejob-dev/onejob"
 	"github.com/onejob-dev/onejob/engine"
 	"github.com/onejob-dev/onejob/internal/apikey"
+	"github.com/onejob-dev/onejob/internal/certify"
 	"github.com/onejob-dev/onejob/internal/config"
 	"github.com/onejob-dev/onejob/internal/httpapi"
 	"github.com/onejob-dev/onejob/internal/production"
@@ -35,6 +36,7 @@ type server struct {
 	engine   *engine.Engine
 	sender   *webhook.Sender
 	line     *production.Line // nil: no kind has a contract
+	office   *certify.Office  // nil: the same
 	bell     *doorbell.Bell   // nil: no other process has this store
 	http     *http.Server
 	listener net.Listener
@@ -106,6 +108,7 @@ func (s *server) wire(ctx context.Context, env Env, secret onejob.Secret) error 
 	if err != nil {
 		return err
 	}
+	s.office = newOffice(s.cfg, targets, certify.Options{Store: s.store, Logger: s.log, NowFunc: env.NowFunc})
 	s.engine, err = engine.New(s.store, targets, engine.Options{
 		Slots: s.cfg.Workers.Slots, Lease: time.Duration(s.cfg.Workers.Lease), Drain: time.Duration(s.cfg.Workers.Drain),
 		KeepPayloads: time.Duration(s.cfg.Retention.Jobs), KeepKeys: time.Duration(s.cfg.Retention.Keys),
@@ -134,7 +137,7 @@ func (s *server) wire(ctx context.Context, env Env, secret onejob.Secret) error 
 	handler, err := httpapi.New(httpapi.Options{
 		Client: client, Keys: apikey.NewAuthenticator(s.keys, apikey.Options{NowFunc: env.NowFunc}),
 		MaxBodyBytes: int(s.cfg.Limits.MaxBodyBytes), MaxRequests: s.cfg.Limits.MaxRequests,
-		Callbacks: callbacksOf(targets), Secret: secret,
+		Callbacks: callbacksOf(targets), Secret: secret, Contracts: s.office,
 		Pulled: pulled(targets), Endpoints: endpointInfos(s.cfg.WebhookEndpoints()),
 		Metrics: metrics.Handler(), Observer: metrics, DrainingFunc: s.draining.Load,
 		OwnerRate: s.cfg.Limits.PerOwner.Rate, KeepPayloads: time.Duration(s.cfg.Retention.Jobs), KeepKeys: time.Duration(s.cfg.Retention.Keys),
@@ -270,6 +273,9 @@ func (s *server) stopAnswering(ctx context.Context) error {
 // close lets go of what is open. It may be called on a half-made server.
 func (s *server) close() error {
 	var errs []error
+	if s.office != nil {
+		s.office.Close()
+	}
 	if s.listener != nil {
 		if err := s.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 			errs = append(errs, err)

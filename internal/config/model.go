@@ -17,6 +17,8 @@ type Model struct {
 	ContextTokens int    // zero: not told
 	Count         string // how tokens are counted. Empty: as the provider does without being told
 	RetiresAt     string // a day. Empty: not told
+	Upstream      []string
+	Price         Price
 }
 
 // Model returns what is said of the target's model. Nil: it calls none.
@@ -24,12 +26,39 @@ func (t *Target) Model() *Model {
 	switch {
 	case t.OpenAI != nil:
 		o := t.OpenAI
-		return &Model{o.Model, o.Pinned, o.SelfHosted, o.ContextTokens, o.Tokenizer.Count, o.RetiresAt}
+		return &Model{o.Model, o.Pinned, o.SelfHosted, o.ContextTokens, o.Tokenizer.Count, o.RetiresAt, o.Upstream.Only, o.Price}
 	case t.Anthropic != nil:
 		a := t.Anthropic
-		return &Model{a.Model, a.Pinned, a.SelfHosted, a.ContextTokens, a.Tokenizer.Count, a.RetiresAt}
+		return &Model{a.Model, a.Pinned, a.SelfHosted, a.ContextTokens, a.Tokenizer.Count, a.RetiresAt, a.Upstream.Only, a.Price}
 	}
 	return nil
+}
+
+// Protocol names the wire that the target speaks, for people.
+func (t *Target) Protocol() string {
+	switch {
+	case t.OpenAI != nil && (t.OpenAI.API == "responses" || t.OpenAI.API == "" && t.OpenAI.Background):
+		return "openai-responses"
+	case t.OpenAI != nil:
+		return "openai-chat"
+	case t.Anthropic != nil:
+		return "anthropic-messages"
+	case t.Worker != nil:
+		return "worker"
+	}
+	return "http"
+}
+
+// PriceFunc says what so many tokens cost, in millionths. Nil: no price is told.
+func (m *Model) PriceFunc() func(input, output int) int64 {
+	p := m.Price
+	if p.InputMicros == 0 && p.OutputMicros == 0 {
+		return nil
+	}
+	const tokens = 1_000_000
+	return func(input, output int) int64 {
+		return (int64(input)*p.InputMicros + int64(output)*p.OutputMicros + tokens - 1) / tokens
+	}
 }
 
 // tokenizer says how a target counts tokens; a tokenizer.json is relative to the
