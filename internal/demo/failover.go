@@ -26,7 +26,7 @@ const failoverCases = 100
 // playFailover verifies two fallbacks, of which one answers four times in a hundred in
 // a Markdown fence, and lets the job choose.
 func playFailover(ctx context.Context, s *stage) error {
-	s.scene("The primary is down. Two other targets would answer, and nobody has shown yet that they answer right: the job waits. One of them puts its JSON into a Markdown fence, 4 times in 100. Both are verified on 100 cases; then the job goes on by itself, at the one that may.")
+	s.scene("The primary turns requests away. Two other targets would answer, and nobody has shown yet that they answer right: the job waits. One of them puts its JSON into a Markdown fence, 4 times in 100. Both are verified on 100 cases; then the job goes on by itself, at the one that may.")
 	models, err := sim.Start("127.0.0.1:0", sim.Options{Models: map[string]sim.Mind{
 		"quartz": sim.MustParseMind("fence=0.04,seed=7"), "borealis-2026-09-15": {},
 	}})
@@ -69,11 +69,11 @@ func (s *stage) openFailover(ctx context.Context, models string) error {
 			return err
 		}
 	}
-	s.primary.Script(sim.MustParse("status=503")...)
+	s.primary.Script(sim.MustParse("status=429")...)
 	return s.openWith(ctx, strings.NewReplacer("{{primary}}", s.primary.URL(), "{{models}}", models).Replace(failoverConfig))
 }
 
-// blockedTicket submits a ticket whose primary is down, and waits until it is held.
+// blockedTicket submits a ticket that the primary turns away, and waits until it is held.
 func (s *stage) blockedTicket(ctx context.Context) (id string, err error) {
 	r, err := s.send(ctx, http.MethodPost, "/v1/jobs", `{"kind":"sort_ticket","input":{"severity":"high","refund":700,"body":"It burns"}}`, "Idempotency-Key", "ticket-1")
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *stage) countFailover(done *reply, calls int64) error {
 	}
 	first, second := done.body.Attempts[0], done.body.Attempts[1]
 	s.say("attempt 2", "at %s won the result slot, under its certificate", second.Target)
-	s.count("%d cases each: quartz refused, its button too; borealis certified; 1 job, 2 attempts, 1 result, %d call after the verifications, at borealis", failoverCases, calls)
+	s.count("of %d cases: quartz refused at its first fence, and its button; borealis certified; 1 job, 2 attempts, 1 result, %d call after the verifications, at borealis", failoverCases, calls)
 	return errors.Join(
 		expect("the first target", first.Target, "acme"), expect("its state", first.State, "failed"),
 		expect("the second target", second.Target, "borealis"), expect("the winner", done.body.CompletedBy, second.ID),
