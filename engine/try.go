@@ -72,7 +72,9 @@ func (e *Engine) mark(t *trial) bool {
 		e.complain("mark not confirmed; nothing is sent", err, "job_id", t.Job.ID, "attempt_id", t.ref.ID)
 		e.giveUp(t, "mark_unconfirmed", "the store did not confirm the mark, so nothing was sent")
 		return false
-	case results[0].Err != nil: // cancelled, or its lease ended: somebody else has settled it
+	// It was cancelled, its lease ended, or what let it take over did: the attempt is
+	// settled, and its job decided again.
+	case results[0].Err != nil:
 		e.opts.Signals.JobChanged(t.Job.ID)
 		e.opts.Signals.WorkReady()
 		return false

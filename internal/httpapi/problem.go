@@ -81,9 +81,9 @@ type Problem struct {
 	JobID      string             `json:"job_id,omitzero"`
 	AttemptID  string             `json:"attempt_id,omitzero"`
 	Reason     string             `json:"reason,omitzero" doc:"Why a fallback was refused"`
-	Contract   string             `json:"contract,omitzero" doc:"What the refused fallback was judged by, a digest"`
-	Target     string             `json:"target,omitzero" doc:"The digest of the target that was refused"`
 	Candidates []onejob.Candidate `json:"candidates,omitzero" nullable:"false" doc:"Targets that might take over, and why they may not"`
+	Contract   string             `json:"contract,omitzero" doc:"Digest of the contract that a refused fallback was judged by"`
+	Target     string             `json:"target,omitzero" doc:"Digest of the target that was refused"`
 }
 
 const problemType = "urn:onejob:problem:"
@@ -102,7 +102,8 @@ func problemOf(err error) (p Problem, retryAfter time.Duration) {
 	return Problem{
 		Type: problemType + string(e.Code), Title: v.title, Status: v.status, Detail: e.Message,
 		Code: e.Code, Retryable: v.retryable, Advice: v.advice,
-		JobID: e.JobID, AttemptID: e.AttemptID, Reason: e.Reason, Contract: e.Contract, Target: e.TargetDigest, Candidates: e.Candidates,
+		JobID: e.JobID, AttemptID: e.AttemptID, Reason: e.Reason, Candidates: e.Candidates,
+		Contract: e.Contract, Target: e.TargetDigest,
 	}, e.RetryAfter
 }
 

@@ -240,7 +240,7 @@ func (c *creating) supersede(ctx context.Context, t *txn, rows []int) error {
 		return nil
 	}
 	b := t.batch()
-	l := load(b, []onejob.JobRef{ref}, loading{lock: true})
+	l := load(b, []onejob.JobRef{ref}, loading{terms: t.terms, lock: true})
 	if err := t.send(ctx, b); err != nil {
 		return err
 	}

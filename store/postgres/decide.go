@@ -88,7 +88,7 @@ func (s *Store) decideAgain(ctx context.Context, refs []onejob.JobRef, limit int
 	var l *loaded
 	err := s.read(ctx, func(t *txn) error {
 		b := t.batch()
-		l = load(b, refs, loading{tolerant: true})
+		l = load(b, refs, loading{terms: t.terms, tolerant: true})
 		return t.commit(ctx, b)
 	})
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *Store) decideAgain(ctx context.Context, refs []onejob.JobRef, limit int
 // moves reports whether a job would stand elsewhere if decided now. A queued one
 // is the claimers' business unless it is over.
 func moves(job *onejob.Job, l *loaded) bool {
-	now := onejob.StandingOf(job, job.Attempts, nil, l.now)
+	now := onejob.StandingOf(job, job.Attempts, l.verdicts(job, onejob.Ask{}), l.now)
 	switch {
 	case job.State == onejob.JobQueued:
 		return now.Closes()
@@ -129,7 +129,7 @@ func moves(job *onejob.Job, l *loaded) bool {
 
 func decideAll(ctx context.Context, t *txn, refs []onejob.JobRef, rows []int, done []bool) error {
 	b := t.batch()
-	l := load(b, column(rows, func(row int) onejob.JobRef { return refs[row] }), loading{lock: true})
+	l := load(b, column(rows, func(row int) onejob.JobRef { return refs[row] }), loading{terms: t.terms, lock: true})
 	if err := t.send(ctx, b); err != nil {
 		return err
 	}

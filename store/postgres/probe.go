@@ -159,7 +159,7 @@ func (s *Store) ProbeNow(ctx context.Context, p onejob.ProbeNowParams) error {
 	var answer error
 	act := func(ctx context.Context, t *txn, _ []int) error {
 		b := t.batch()
-		l := load(b, []onejob.JobRef{jobOf(ref)}, loading{lock: true})
+		l := load(b, []onejob.JobRef{jobOf(ref)}, loading{terms: t.terms, lock: true})
 		if err := t.send(ctx, b); err != nil {
 			return err
 		}
@@ -252,7 +252,7 @@ func (s *Store) askLater(ctx context.Context, all []onejob.AttemptRef) error {
 func askPersonAll(ctx context.Context, t *txn, refs []onejob.AttemptRef, rows []int, changed []bool) error {
 	due := column(rows, func(row int) onejob.AttemptRef { return refs[row] })
 	b := t.batch()
-	l := load(b, column(due, jobOf), loading{lock: true})
+	l := load(b, column(due, jobOf), loading{terms: t.terms, lock: true})
 	if err := t.send(ctx, b); err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func (s *Store) ProbeRecord(ctx context.Context, params []onejob.ProbeRecordPara
 
 func recordAll(ctx context.Context, t *txn, params []onejob.ProbeRecordParams, rows []int, results []onejob.AttemptFinishResult) error {
 	b := t.batch()
-	l := load(b, column(rows, func(row int) onejob.JobRef { return jobOf(params[row].Ref) }), loading{lock: true})
+	l := load(b, column(rows, func(row int) onejob.JobRef { return jobOf(params[row].Ref) }), loading{terms: t.terms, lock: true})
 	if err := t.send(ctx, b); err != nil {
 		return err
 	}

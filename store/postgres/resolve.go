@@ -58,7 +58,7 @@ func scanRef(row pgx.Row) (ref onejob.AttemptRef, err error) {
 
 func resolveAll(ctx context.Context, t *txn, params []onejob.AttemptResolveParams, refs map[string]onejob.AttemptRef, rows []int, results []onejob.AttemptResolveResult) error {
 	b := t.batch()
-	l := load(b, column(rows, func(row int) onejob.JobRef { return jobOf(refs[params[row].ID]) }), loading{lock: true, results: true})
+	l := load(b, column(rows, func(row int) onejob.JobRef { return jobOf(refs[params[row].ID]) }), loading{terms: t.terms, lock: true, results: true})
 	if err := t.send(ctx, b); err != nil {
 		return err
 	}

@@ -204,7 +204,7 @@ func holdAll(ctx context.Context, t *txn, jobs []onejob.JobRef, rows []int, done
 	var restored pgtype.Timestamptz
 	b := t.batch()
 	b.Queue(sqlRestoredLock).QueryRow(func(row pgx.Row) error { return row.Scan(&restored) })
-	l := load(b, column(rows, func(row int) onejob.JobRef { return jobs[row] }), loading{lock: true})
+	l := load(b, column(rows, func(row int) onejob.JobRef { return jobs[row] }), loading{terms: t.terms, lock: true})
 	if err := t.send(ctx, b); err != nil {
 		return err
 	}

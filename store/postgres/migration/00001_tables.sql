@@ -497,4 +497,165 @@ BEGIN
 END $$;
 CREATE TRIGGER audit_heads_forward BEFORE UPDATE ON audit_heads FOR EACH ROW EXECUTE FUNCTION onejob_audit_heads_forward();
 
+-- What a kind of jobs asks of whoever does them, by content. The newest of a kind is
+-- the one that was put last.
+CREATE TABLE contract_versions (
+    digest     text        NOT NULL PRIMARY KEY CHECK (digest <> ''),
+    kind       text        NOT NULL CHECK (kind <> ''),
+    body       text        NOT NULL,
+    created_at timestamptz NOT NULL,
+    seq        bigint      GENERATED ALWAYS AS IDENTITY
+);
+CREATE INDEX contract_versions_newest ON contract_versions (kind, created_at, seq);
+
+CREATE TABLE targets (
+    digest     text        NOT NULL PRIMARY KEY CHECK (digest <> ''),
+    name       text        NOT NULL CHECK (name <> ''),
+    body       text        NOT NULL, -- secrets left out
+    created_at timestamptz NOT NULL
+);
+
+CREATE TABLE contract_runs (
+    id              text        NOT NULL PRIMARY KEY,
+    contract_digest text        NOT NULL CHECK (contract_digest <> ''),
+    target_digest   text        NOT NULL CHECK (target_digest <> ''),
+    target_name     text        NOT NULL,
+    kind            text        NOT NULL,
+    environment     text        NOT NULL CHECK (environment <> ''),
+    asked_by        text        NOT NULL,
+    tool            text        NOT NULL,
+    started_at      timestamptz NOT NULL,
+    finished_at     timestamptz,
+    state           text        NOT NULL CHECK (state IN ('running', 'certified', 'refused', 'inconclusive')),
+    calls           integer     NOT NULL DEFAULT 0,
+    spend_micros    bigint      NOT NULL DEFAULT 0,
+    report          text,
+    CONSTRAINT contract_runs_finished CHECK ((state = 'running') = (finished_at IS NULL))
+);
+CREATE INDEX contract_runs_of ON contract_runs (contract_digest, target_digest, environment);
+
+-- Calls of verifications. None is an attempt, and none can win a job.
+CREATE TABLE contract_samples (
+    seq         bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    run_id      text        NOT NULL REFERENCES contract_runs (id),
+    stage       text        NOT NULL,
+    case_id     text        NOT NULL,
+    repeat_no   integer     NOT NULL,
+    outcome     text        NOT NULL CHECK (outcome IN ('passed', 'failed', 'infra')),
+    fault_class text        NOT NULL,
+    detail      text        NOT NULL,
+    latency_ms  bigint      NOT NULL,
+    tokens_in   integer     NOT NULL,
+    tokens_out  integer     NOT NULL,
+    cost_micros bigint      NOT NULL,
+    response_id text        UNIQUE, -- NULL: the provider told none
+    observed    text,
+    output      bytea,
+    at          timestamptz NOT NULL,
+    UNIQUE (run_id, stage, case_id, repeat_no)
+);
+
+CREATE TABLE certificates (
+    id              text        NOT NULL PRIMARY KEY,
+    kind            text        NOT NULL,
+    contract_digest text        NOT NULL,
+    target_digest   text        NOT NULL,
+    target_name     text        NOT NULL,
+    environment     text        NOT NULL,
+    verdict         text        NOT NULL CHECK (verdict IN ('certified', 'refused', 'inconclusive')),
+    status          text        NOT NULL CHECK (status IN ('active', 'suspended', 'revoked', 'superseded')),
+    sandbox         boolean     NOT NULL,
+    reason          text        NOT NULL,
+    detail          text        NOT NULL,
+    counts          text,
+    bounds          text,
+    observed        text        NOT NULL,
+    dropped         text        NOT NULL,
+    run_id          text        NOT NULL REFERENCES contract_runs (id),
+    issued_at       timestamptz NOT NULL,
+    expires_at      timestamptz,
+    renew_at        timestamptz,
+    watch           text        NOT NULL DEFAULT '{}', -- what production showed under it
+    CONSTRAINT certificates_end CHECK ((verdict = 'certified') = (expires_at IS NOT NULL))
+);
+-- One verdict stands.
+CREATE UNIQUE INDEX certificates_standing ON certificates (contract_digest, target_digest, environment) WHERE status = 'active';
+CREATE INDEX certificates_of ON certificates (contract_digest, target_digest, environment, issued_at);
+CREATE INDEX certificates_by_kind ON certificates (environment, kind, issued_at) WHERE status <> 'superseded';
+
+CREATE TABLE pair_results (
+    contract_digest text        NOT NULL,
+    environment     text        NOT NULL,
+    primary_digest  text        NOT NULL CHECK (primary_digest <> ''),
+    fallback_digest text        NOT NULL,
+    agreed          integer     NOT NULL,
+    cases           integer     NOT NULL,
+    self_agreed     integer     NOT NULL,
+    equivalent      boolean     NOT NULL,
+    run_id          text        NOT NULL,
+    issued_at       timestamptz NOT NULL,
+    expires_at      timestamptz NOT NULL,
+    PRIMARY KEY (contract_digest, environment, primary_digest, fallback_digest)
+);
+
+CREATE TABLE waivers (
+    id              text        NOT NULL PRIMARY KEY,
+    kind            text        NOT NULL,
+    contract_digest text        NOT NULL CHECK (contract_digest <> ''),
+    target_digest   text        NOT NULL CHECK (target_digest <> ''),
+    target_name     text        NOT NULL,
+    environment     text        NOT NULL CHECK (environment <> ''),
+    actor           text        NOT NULL CHECK (actor <> ''),
+    reason          text        NOT NULL CHECK (reason <> ''),
+    granted_at      timestamptz NOT NULL,
+    expires_at      timestamptz NOT NULL CHECK (expires_at > granted_at),
+    revoked_at      timestamptz
+);
+CREATE INDEX waivers_of ON waivers (contract_digest, environment, target_digest);
+
+-- What the gate goes by, for one version of a contract in one environment. The
+-- certificates of other versions come after its own, and only tell what changed.
+CREATE FUNCTION onejob_gate(env text, contract text) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT json_build_object(
+        'certificates', (SELECT json_agg(json_build_object(
+                'ID', c.id, 'Kind', c.kind, 'ContractDigest', c.contract_digest, 'TargetDigest', c.target_digest, 'TargetName', c.target_name,
+                'Verdict', c.verdict, 'Status', c.status, 'Reason', c.reason, 'Detail', c.detail, 'IssuedAt', c.issued_at, 'ExpiresAt', c.expires_at)
+                ORDER BY c.contract_digest = contract DESC, c.issued_at DESC, c.id DESC)
+            FROM (SELECT * FROM certificates
+                   WHERE environment = env AND status <> 'superseded'
+                     AND (contract_digest = contract OR verdict = 'certified' AND kind = (SELECT v.kind FROM contract_versions v WHERE v.digest = contract))
+                   ORDER BY contract_digest = contract DESC, issued_at DESC, id DESC LIMIT 200) c),
+        'pairs', (SELECT json_agg(json_build_object(
+                'ContractDigest', p.contract_digest, 'PrimaryDigest', p.primary_digest, 'FallbackDigest', p.fallback_digest,
+                'Equivalent', p.equivalent, 'ExpiresAt', p.expires_at))
+            FROM pair_results p WHERE p.contract_digest = contract AND p.environment = env),
+        'waivers', (SELECT json_agg(json_build_object(
+                'ID', w.id, 'ContractDigest', w.contract_digest, 'TargetDigest', w.target_digest, 'ExpiresAt', w.expires_at))
+            FROM waivers w WHERE w.contract_digest = contract AND w.environment = env AND w.revoked_at IS NULL AND w.expires_at > onejob_now())
+    )::text
+$$;
+
+-- Versions are addressed by what they say, and evidence stays as it was found.
+CREATE FUNCTION onejob_record_fixed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'a row of % cannot change what it is', TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+CREATE TRIGGER contract_versions_immutable BEFORE UPDATE OR DELETE ON contract_versions FOR EACH ROW EXECUTE FUNCTION onejob_record_fixed();
+CREATE TRIGGER targets_immutable BEFORE UPDATE OR DELETE ON targets FOR EACH ROW EXECUTE FUNCTION onejob_record_fixed();
+CREATE TRIGGER certificates_kept BEFORE DELETE ON certificates FOR EACH ROW EXECUTE FUNCTION onejob_record_fixed();
+CREATE TRIGGER certificates_fixed BEFORE UPDATE ON certificates FOR EACH ROW
+    WHEN (ROW(NEW.id, NEW.kind, NEW.contract_digest, NEW.target_digest, NEW.environment, NEW.verdict, NEW.run_id, NEW.issued_at)
+          IS DISTINCT FROM
+          ROW(OLD.id, OLD.kind, OLD.contract_digest, OLD.target_digest, OLD.environment, OLD.verdict, OLD.run_id, OLD.issued_at)
+          -- what it lost does not come back
+          OR NEW.status <> OLD.status AND NOT (OLD.status = 'active' OR OLD.status = 'suspended' AND NEW.status IN ('revoked', 'superseded')))
+    EXECUTE FUNCTION onejob_record_fixed();
+CREATE TRIGGER waivers_kept BEFORE DELETE ON waivers FOR EACH ROW EXECUTE FUNCTION onejob_record_fixed();
+CREATE TRIGGER waivers_fixed BEFORE UPDATE ON waivers FOR EACH ROW
+    WHEN (OLD.revoked_at IS NOT NULL
+          OR ROW(NEW.id, NEW.kind, NEW.contract_digest, NEW.target_digest, NEW.environment, NEW.actor, NEW.reason, NEW.granted_at, NEW.expires_at)
+          IS DISTINCT FROM
+          ROW(OLD.id, OLD.kind, OLD.contract_digest, OLD.target_digest, OLD.environment, OLD.actor, OLD.reason, OLD.granted_at, OLD.expires_at))
+    EXECUTE FUNCTION onejob_record_fixed();
+
 -- +goose StatementEnd
