@@ -27,11 +27,17 @@ type Checker struct {
 // Compile makes a checker of a contract. A contract that does not pass [Lint] has
 // none: its errors are returned, as an [*Error].
 func Compile(c *Contract) (*Checker, error) {
+	k, _, err := Review(c)
+	return k, err
+}
+
+// Review is [Lint] and [Compile] at once.
+func Review(c *Contract) (*Checker, *Report, error) {
 	l := lint(c)
 	if faults := l.errors(); len(faults) > 0 {
-		return nil, &Error{Faults: faults}
+		return nil, &l.report, &Error{Faults: faults}
 	}
-	return l.checker, nil
+	return l.checker, &l.report, nil
 }
 
 // Digest of the contract.

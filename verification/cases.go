@@ -155,7 +155,7 @@ func (v *verification) judgeCase(index int, r *reply) fault {
 		return faultOfViolation(found[0])
 	}
 	if v.billedOtherwise(index, r) {
-		return fault{class: classCount, detail: fmt.Sprintf("%d tokens were billed, and %d counted", r.output.InputTokens, v.rendered[index].counted)}
+		return v.countFault(index, r)
 	}
 	if semantic, _ := v.checker.Expect(r.output.Content, c); len(semantic) > 0 {
 		return fault{class: string(contract.ClassExpectation), detail: semantic[0].String()}
@@ -165,6 +165,10 @@ func (v *verification) judgeCase(index int, r *reply) fault {
 
 func faultOfViolation(violation contract.Violation) fault {
 	return fault{class: string(violation.Class), detail: violation.String()}
+}
+
+func (v *verification) countFault(index int, r *reply) fault {
+	return fault{class: classCount, detail: fmt.Sprintf("%d tokens were billed, and %d counted", r.output.InputTokens, v.rendered[index].counted)}
 }
 
 func (v *verification) billedOtherwise(index int, r *reply) bool {

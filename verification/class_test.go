@@ -54,9 +54,9 @@ var faults = []fault{
 	{class: "27", lie: "think_in_content", rated: true}, {class: "28", lie: "refuses", rated: true}, {class: "28", lie: "refusal_as_text", rated: true},
 	{class: "28", lie: "filtered", rated: true}, {class: "29", lie: "empty_choices", rated: true}, {class: "29", lie: "error_200", rated: true},
 	{class: "30", lie: "schema_subset_refused", world: "types"}, {class: "30", lie: "bounds_ignored", world: "hosted"}, {class: "31", lie: "prefill_refused"},
-	{class: "32", lie: "escape_corrupt", rated: true}, {class: "33", lie: "context_cut:4096"},
+	{class: "32", lie: "escape_corrupt", rated: true}, {class: "33", lie: "context_cut:4096", world: "long"},
 	{lie: "trailing", rated: true}, {lie: "float_integers", rated: true}, {lie: "duplicate_names", rated: true}, {lie: "content_blocks", rated: true},
-	{lie: "developer_dropped"}, {lie: "late_system_dropped"}, {lie: "tools_dropped", world: "tool"}, {lie: "bad_param_accepted"}, {lie: "count_drifts", rated: true},
+	{lie: "developer_dropped"}, {lie: "late_system_dropped"}, {lie: "tools_dropped", world: "tool"}, {lie: "bad_param_accepted"}, {lie: "count_drifts"},
 	{lie: "id_repeated"}, {lie: "model_swapped", rated: true}, {lie: "fingerprint_changed", drift: true},
 }
 
@@ -75,6 +75,8 @@ func worldOf(t *testing.T, f fault, cases int, rate string) *contract.Contract {
 		return contractOf(t, cases, rate, "max_output_tokens: 400}", "max_output_tokens: 400, stop: [HALT]}")
 	case "tool":
 		return contractOf(t, cases, rate, "media: json", "media: tool_call\n  finish: [tool]", "response_schema: output.schema, ", "")
+	case "long":
+		return contractOf(t, cases, rate, longCase)
 	case "types":
 		return contractOf(t, cases, rate, "human: {type: boolean}", `human: {type: [boolean, "null"]}`)
 	}
@@ -188,7 +190,7 @@ func row(t *testing.T, f fault) string {
 	}
 	name := "`" + f.lie + "`"
 	if f.world != "" {
-		name += " " + map[string]string{"stop": "(stop required)", "tool": "(media tool_call)", "map": "(mapped to max_tokens)", "hosted": "(bounds are sent)", "types": "(a nullable member)"}[f.world]
+		name += " " + map[string]string{"stop": "(stop required)", "tool": "(media tool_call)", "map": "(mapped to max_tokens)", "hosted": "(bounds are sent)", "types": "(a nullable member)", "long": "(a case of 4,381 tokens)"}[f.world]
 	}
 	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s |\n", f.class, name, caught(t, f, chat), caught(t, f, responses), caught(t, f, messages), at[few], at[many])
 }

@@ -53,7 +53,10 @@ type Target struct {
 // Params say what is verified.
 type Params struct {
 	Contract *contract.Contract
-	Target   Target
+	// Checker is the contract compiled. Nil: it is linted and compiled anew, and the report
+	// has the warnings.
+	Checker *contract.Checker
+	Target  Target
 	// Primary is the target that this one is to stand in for. Nil: equivalence is not
 	// asked about.
 	Primary *Target
@@ -120,6 +123,24 @@ const (
 	defaultParallel    = 4
 	defaultCallTimeout = 5 * time.Minute
 )
+
+// compiled is the contract's checker, and what lint warns of.
+func (p *Params) compiled() (*contract.Checker, []string, error) {
+	if p.Checker != nil {
+		return p.Checker, nil, nil
+	}
+	checker, report, err := contract.Review(p.Contract)
+	if err != nil {
+		return nil, nil, err
+	}
+	var warnings []string
+	for _, f := range report.Findings {
+		if f.Severity == contract.SeverityWarning {
+			warnings = append(warnings, f.String())
+		}
+	}
+	return checker, warnings, nil
+}
 
 // check says why nothing can be verified, before anything is recorded.
 func (p *Params) check() error {

@@ -177,7 +177,7 @@ func (v *verification) askProbe(ctx context.Context, p probe, n int, report *Pro
 		case r.bearing != bearingNone:
 			return fault{}, nil
 		case try > 1:
-			return fault{}, inconclusive(p.name, fmt.Sprintf("%s came to nothing twice, the last time by %s", p.name, r))
+			return fault{}, v.lostProbe(p.name, r)
 		}
 	}
 }

@@ -54,11 +54,6 @@ func withoutRefusal(v *verification) string {
 	return ""
 }
 
-// structured reports whether outputs are JSON by a schema that the target is sent.
-func (p *prompts) structured() bool {
-	return p.contract.Output.Media == contract.MediaJSON || p.contract.Output.Media == contract.MediaToolCall
-}
-
 // one is a schema with one member, and that required.
 func one(member json.RawMessage) json.RawMessage {
 	return marshal(map[string]any{
@@ -67,15 +62,6 @@ func one(member json.RawMessage) json.RawMessage {
 }
 
 var textMember = json.RawMessage(`{"type":"string"}`)
-
-// probing are the parameters of a probe whose answer is a text: in a member where the
-// contract's outputs have members, bare otherwise.
-func (p *prompts) probing() map[string]json.RawMessage {
-	if !p.structured() {
-		return p.shaped(nil)
-	}
-	return p.shaped(one(textMember))
-}
 
 // said returns the text that answers a probe.
 func (v *verification) said(r *reply) (text string, ok bool) {
@@ -144,7 +130,7 @@ func askSchema(v *verification, n int) (question, error) {
 	schema := one(member)
 	if own := withMember(v.Contract.Output.Schema, member); n > 1 && own != nil {
 		schema = own
-		prompt, err := v.prompts.of(v.Contract.CaseList[0].Input)
+		prompt, err := v.checker.Prompt(v.Contract.CaseList[0].Input)
 		if err != nil {
 			return question{}, err
 		}
@@ -200,6 +186,9 @@ const shortCap = 16
 // askLength asks for more than there is room for.
 func askLength(v *verification, _ int) (question, error) {
 	changes := v.prompts.probing()
+	if v.Contract.Output.Media == contract.MediaToolCall {
+		changes = v.prompts.shaped(nil) // half a call is an error to some APIs
+	}
 	changes[paramCap] = marshal(shortCap)
 	q := question{prompt: onejob.Prompt{User: "Count to 500.", Params: v.prompts.with(changes)}}
 	q.judgeFunc = answered(func(r *reply) fault {
@@ -240,12 +229,23 @@ func askStop(v *verification, _ int) (question, error) {
 	return q, nil
 }
 
-// askRoom sends the longest case under the contract's own cap.
+// askRoom sends the longest case under the contract's own cap. Its beginning may not have
+// been cut off either.
 func askRoom(v *verification, _ int) (question, error) {
-	prompt, err := v.prompts.of(v.Contract.CaseList[v.longest()[0]].Input)
+	index := v.longest()[0]
+	c := &v.Contract.CaseList[index]
+	prompt, err := v.checker.Prompt(c.Input)
 	q := question{prompt: prompt}
 	q.judgeFunc = answered(func(r *reply) fault {
-		switch o := &r.output; {
+		o := &r.output
+		for _, violation := range v.checker.ValidateAnswer(r.answer(), c.Input) {
+			if violation.Class == contract.ClassContextCut {
+				return faultOfViolation(violation)
+			}
+		}
+		switch {
+		case v.billedOtherwise(index, r):
+			return v.countFault(index, r)
 		case len(bytes.TrimSpace(o.Content)) == 0 && !o.Refused && o.Finish != onejob.OutputRefusal:
 			return fault{class: classNoRoom, detail: fmt.Sprintf("nothing was left of %d tokens for an answer (it ended with %s)", v.prompts.cap, finishText(o.Finish))}
 		case o.Finish == onejob.OutputLength:

@@ -23,7 +23,7 @@ func (v *verification) body(t *Target, c *contract.Case) (onejob.Rendered, error
 	if v.Contract.Prompt == nil {
 		return onejob.Rendered{Body: c.Input}, nil
 	}
-	prompt, err := v.prompts.of(c.Input)
+	prompt, err := v.checker.Prompt(c.Input)
 	if err != nil {
 		return onejob.Rendered{}, err
 	}
@@ -32,13 +32,7 @@ func (v *verification) body(t *Target, c *contract.Case) (onejob.Rendered, error
 
 // lint is S0: what the contract says of itself, and whether the target can carry it.
 func (v *verification) lint(context.Context) *ending {
-	findings := contract.Lint(v.Contract)
-	s := StageReport{Stage: StageLint, Name: "lint", Verdict: contract.VerdictPass}
-	for _, f := range findings.Findings {
-		if f.Severity == contract.SeverityWarning {
-			s.Notes = append(s.Notes, f.String())
-		}
-	}
+	s := StageReport{Stage: StageLint, Name: "lint", Verdict: contract.VerdictPass, Notes: v.warnings}
 	r, err := v.body(&v.Target, &v.Contract.CaseList[0])
 	if err != nil {
 		reason := "render_failed"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -195,22 +196,38 @@ func TestAnAnswerFromACacheIsAFailedSample(t *testing.T) {
 		for _, options := range []verification.Options{{}, {Recorder: recorder(t)}} {
 			c := contractOf(t, 12, "0.7", "repeats: 1", "repeats: 2")
 			r := run(t, verification.Params{Contract: c, Target: targetAt(t, liar(t, "id_repeated").URL(), chat)}, options)
-			if r.State != onejob.RunRefused || r.Reason != "structure" || !strings.Contains(table(t, r), "1 cached") {
+			if r.State != onejob.RunRefused || r.Reason != "structure" || !strings.Contains(table(t, r), " cached)") {
 				t.Errorf("%s by %s:\n%s", r.State, r.Reason, table(t, r))
 			}
 		}
 	})
 	t.Run("BetweenRuns", func(t *testing.T) {
 		t.Parallel()
-		store, srv := recorder(t), liar(t, "id_repeated")
-		c := contractOf(t, 12, "0.7")
-		target := targetAt(t, srv.URL(), chat)
-		first := run(t, verification.Params{Contract: c, Target: target}, verification.Options{Recorder: store})
-		second := run(t, verification.Params{Contract: c, Target: target}, verification.Options{Recorder: store})
-		if first.State != onejob.RunCertified || second.State != onejob.RunRefused {
-			t.Errorf("%s, then %s by %s: %s", first.State, second.State, second.Reason, second.Detail)
+		store := recorder(t)
+		p := verification.Params{Contract: contractOf(t, 12, "0.7"), Target: indoor(t, sim.Mind{})}
+		var results []verification.Result
+		inner := p.Target.Provider.(*indoors)
+		for range 2 {
+			p.Target.Provider = &numbered{inner, &atomic.Int64{}}
+			results = append(results, run(t, p, verification.Options{Recorder: store}))
+		}
+		first, second := results[0], results[1]
+		if first.State != onejob.RunCertified || second.State != onejob.RunRefused || !strings.Contains(second.Detail, "cache") {
+			t.Errorf("%s (%s), then %s by %s: %s", first.State, first.Detail, second.State, second.Reason, second.Detail)
 		}
 	})
+}
+
+// numbered gives its answers ids that begin anew with it.
+type numbered struct {
+	*indoors
+	answers *atomic.Int64
+}
+
+func (p *numbered) ReadOutput(body []byte) (onejob.Output, error) {
+	o, err := p.indoors.ReadOutput(body)
+	o.ResponseID = fmt.Sprintf("answer-%d", p.answers.Add(1))
+	return o, err
 }
 
 func TestCeilingsAreKeptToTheCallAndTheMicro(t *testing.T) {

@@ -35,8 +35,12 @@ type trouble struct {
 	answered int
 }
 
-// deadAfter so many calls in a row that came to nothing a target cannot be reached.
-const deadAfter = 5
+// After so many calls in a row that came to nothing a target cannot be reached: without
+// more ado, and where more came to nothing than may.
+const (
+	deadAfter       = 5
+	deadAfterBeyond = 3
+)
 
 // note counts one call, and ends the run when nothing can be shown any more.
 func (t *trouble) note(r *reply) *ending {
@@ -49,12 +53,23 @@ func (t *trouble) note(r *reply) *ending {
 	t.infra++
 	t.inARow++
 	switch {
-	case t.inARow >= deadAfter, t.infra > t.allowed && t.answered == 0:
+	case t.inARow >= deadAfter, t.infra > t.allowed && (t.answered == 0 || t.inARow >= deadAfterBeyond):
 		return unreachable(fmt.Sprintf("%d calls in a row came to nothing, the last one by %s", t.inARow, r))
 	case t.infra > t.allowed:
 		return inconclusive("infra_errors", fmt.Sprintf("%d of %d calls came to nothing, more than max_infra_error_rate takes; the last one by %s", t.infra, t.calls, r))
 	}
 	return nil
+}
+
+// lostProbe ends a run whose probe came to nothing twice.
+func (v *verification) lostProbe(name string, r *reply) *ending {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	detail := fmt.Sprintf("%s came to nothing twice, the last time by %s", name, r)
+	if v.trouble.answered == 0 {
+		return unreachable(detail)
+	}
+	return inconclusive(name, detail)
 }
 
 func unreachable(detail string) *ending {

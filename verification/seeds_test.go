@@ -15,10 +15,14 @@ import (
 // plan alone decides.
 func certifiedOf(t *testing.T, c *contract.Contract, rate float64, seeds int) int {
 	t.Helper()
+	checker, err := contract.Compile(c)
+	if err != nil {
+		t.Fatal(err)
+	}
 	certified := 0
 	for seed := range seeds {
 		mind := sim.Mind{Lies: []sim.Lie{{Fault: "enum_drift", Rate: rate}}, Seed: uint64(seed) + 1}
-		r := run(t, verification.Params{Contract: c, Target: indoor(t, mind)}, verification.Repeatable(verification.Options{Parallel: 1}, 1))
+		r := run(t, verification.Params{Contract: c, Checker: checker, Target: indoor(t, mind)}, verification.Repeatable(verification.Options{Parallel: 1}, 1))
 		switch r.State {
 		case onejob.RunCertified:
 			certified++

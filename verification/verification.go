@@ -53,6 +53,7 @@ type verification struct {
 	Params
 	opts     Options
 	checker  *contract.Checker
+	warnings []string // of lint
 	prompts  *prompts
 	target   *caller
 	primary  *caller // nil: none
@@ -96,7 +97,7 @@ func newVerification(p Params, opts Options) (*verification, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	checker, err := contract.Compile(p.Contract)
+	checker, warnings, err := p.compiled()
 	if err != nil {
 		return nil, err
 	}
@@ -116,12 +117,12 @@ func newVerification(p Params, opts Options) (*verification, error) {
 	if opts.nonce == nil {
 		opts.nonce = nonce
 	}
-	v := &verification{Params: p, opts: opts, checker: checker, budget: newBudget(p.MaxCalls, p.MaxSpendMicros), ids: map[string]bool{}}
+	v := &verification{Params: p, opts: opts, checker: checker, warnings: warnings, budget: newBudget(p.MaxCalls, p.MaxSpendMicros), ids: map[string]bool{}}
 	v.indexOf = map[string]int{}
 	for i := range p.Contract.CaseList {
 		v.indexOf[p.Contract.CaseList[i].ID] = i
 	}
-	if v.prompts, err = newPrompts(p.Contract); err != nil {
+	if v.prompts, err = newPrompts(p.Contract, checker); err != nil {
 		return nil, err
 	}
 	v.target = v.callerOf(&v.Target)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -80,24 +81,28 @@ verify: {max_calls: 100000, max_spend_usd: 100.00}
 failover: {automatic: true}
 `
 
-// ticket is a line of a case file. The last case is long, so that a window shows; every
-// one has letters beyond ASCII.
-func ticket(i, cases int) string {
+// ticket is a line of a case file, with letters beyond ASCII. A long one fills a window.
+func ticket(i int, long bool) string {
 	severity := []string{"low", "medium", "high"}[i%3]
 	body, tags := fmt.Sprintf("Grüße, number %d from Umeå", i), `[]`
 	if i == 0 {
 		tags = `["hostile"]`
 	}
-	if i == cases-1 {
+	if long {
 		body += strings.Repeat(" and so on", 1700)
 	}
 	return fmt.Sprintf(`{"id":"c-%03d","input":{"severity":%q,"refund":%d,"body":%q},"expect":{"severity":%q},"tags":%s}`+"\n", i, severity, 100+i, body, severity, tags)
 }
 
+// longCase among the texts to be replaced makes the last case long.
+const longCase = "(the last case is long)"
+
 // contractOf reads the contract with so many cases, and gates at such a rate; pairs of
 // texts are replaced in it first.
 func contractOf(t testing.TB, cases int, rate string, pairs ...string) *contract.Contract {
 	t.Helper()
+	long := slices.Contains(pairs, longCase)
+	pairs = slices.DeleteFunc(pairs, func(p string) bool { return p == longCase })
 	text := strings.ReplaceAll(strings.ReplaceAll(sorting, "CASES", fmt.Sprint(cases)), "RATE", rate)
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if !strings.Contains(text, pairs[i]) {
@@ -107,7 +112,7 @@ func contractOf(t testing.TB, cases int, rate string, pairs ...string) *contract
 	}
 	var lines strings.Builder
 	for i := range cases {
-		lines.WriteString(ticket(i, cases))
+		lines.WriteString(ticket(i, long && i == cases-1))
 	}
 	c, err := contract.Parse("sorting.yaml", []byte(text), fstest.MapFS{"cases.jsonl": {Data: []byte(lines.String())}})
 	if err != nil {
@@ -196,7 +201,7 @@ func table(t testing.TB, r verification.Result) string {
 // recorder is a store that knows the versions.
 func recorder(t testing.TB) *memory.Store {
 	t.Helper()
-	return memory.New(memory.Options{})
+	return memory.Open(memory.Options{})
 }
 
 // indoors is a target without a network between: the adapter's own rendering and

@@ -47,7 +47,7 @@ var floors = []floor{
 	// The first floor, and its side rooms.
 	{room: "engine/...", may: []string{"."}, also: []string{"store/memory", "sim"}},
 	{room: "contract/...", may: []string{".", "internal/template"}, third: others, also: []string{"store/memory", "sim", "provider/...", "internal/tokenizer"}},
-	{room: "verification/...", may: []string{".", "contract"}, third: others, also: []string{"store/memory", "sim", "provider/..."}},
+	{room: "verification/...", may: []string{".", "contract"}, also: []string{"store/memory", "sim", "provider/..."}},
 	{room: "webhook/...", may: []string{"."}, third: others, also: []string{"store/memory", "sim"}},
 
 	// Doors get interfaces; they never see a store, an engine or a provider.
