@@ -51,6 +51,9 @@ func (c *Config) warnOfKind(name string, k *Kind) {
 	if len(k.Targets) > 1 && k.Failover.Mode == onejob.FailoverCertified && k.Contract == "" {
 		c.warn("kinds.%s: failover is certified and there is no contract to be certified for, so a job stays at its first target; name a contract, or say {declared: \"<why>\"} or never", name)
 	}
+	if k.Race.After > 0 && k.Contract == "" {
+		c.warn("kinds.%s: a racing lane starts only at a certified target, and there is no contract to be certified for, so none starts; declared stands in for the certificate of a fallback alone", name)
+	}
 	for _, target := range k.Targets {
 		if t := c.File.Targets[target]; t.Worker != nil && k.Race.After > 0 {
 			c.warn("kinds.%s: workers pull %s, so no race starts beside its attempts, and none there", name, target)

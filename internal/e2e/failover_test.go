@@ -35,7 +35,7 @@ prompt:
 params:
   required: {response_schema: output.schema, max_output_tokens: 200}
   temperature: low
-render: {special_tokens_in_untrusted: allow}
+render: {special_tokens_in_untrusted: allow, context: {reserve_output_tokens: 200}}
 cases: {files: [cases.jsonl], min_distinct: 30}
 sampling: {repeats: 1}
 gates: {structure: {min_rate: 0.90, max_failures: 0}}
