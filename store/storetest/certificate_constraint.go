@@ -24,7 +24,11 @@ func certificateAttacks() [][2]string {
 		{"AVerdictIsOneOfTheKnown", "UPDATE certificates SET verdict = 'good'"},
 		{"AVerdictIsSetOnce", "UPDATE certificates SET verdict = 'certified', expires_at = issued_at WHERE verdict = 'refused'"},
 		{"AStatusIsOneOfTheKnown", "UPDATE certificates SET status = 'fine'"},
-		{"OneVerdictStands", "UPDATE certificates SET status = 'active'"},
+		{"ALostStatusDoesNotComeBack", "UPDATE certificates SET status = 'active'"},
+		{"OneVerdictStands", `INSERT INTO certificates (id, kind, contract_digest, target_digest, target_name, environment, verdict, status, sandbox,
+			reason, detail, counts, bounds, observed, dropped, run_id, issued_at, expires_at, renew_at)
+			SELECT id || '_2', kind, contract_digest, target_digest, target_name, environment, verdict, status, sandbox,
+			reason, detail, counts, bounds, observed, dropped, run_id, issued_at, expires_at, renew_at FROM certificates WHERE status = 'active'`},
 		{"ACertificateKeepsItsContract", "UPDATE certificates SET contract_digest = 'v1:other'"},
 		{"ACertificateKeepsItsTarget", "UPDATE certificates SET target_digest = 'v1:other'"},
 		{"ACertificateKeepsItsEnvironment", "UPDATE certificates SET environment = 'default'"},
