@@ -197,6 +197,9 @@ func row(t *testing.T, f fault) string {
 
 func TestWhichStageCatchesEachClass(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it takes a quarter of a minute of CPU")
+	}
 	rows := make([]string, len(faults))
 	t.Run("Rows", func(t *testing.T) {
 		for i, f := range faults {

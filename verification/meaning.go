@@ -91,27 +91,26 @@ func (v *verification) kept(ctx context.Context) (ours, theirs answers, err erro
 		}
 		return ours, theirs, nil
 	}
-	for _, side := range []struct {
-		target *Target
-		into   answers
-		most   int
-	}{{&v.Target, ours, 1}, {v.Primary, theirs, selfRepeats}} {
-		samples, err := v.opts.Recorder.SampleList(ctx, onejob.SampleListParams{
-			ContractDigest: v.run.ContractDigest, TargetDigest: side.target.Digest, Environment: v.Environment, WithOutput: true,
-		})
-		if err != nil {
-			return nil, nil, err
-		}
-		oldest := v.run.StartedAt.Add(-v.lifetime)
-		for i := range samples {
-			s := &samples[i]
-			index, known := v.indexOf[s.CaseID]
-			if known && s.Stage == string(StageStructure) && s.Outcome != onejob.SampleInfra && !s.At.Before(oldest) {
-				side.into.add(index, s.Output, side.most)
-			}
+	if err = v.read(ctx, &v.Target, ours, 1); err == nil {
+		err = v.read(ctx, v.Primary, theirs, selfRepeats)
+	}
+	return ours, theirs, err
+}
+
+// read adds the outputs of a target's cases that are kept, oldest first.
+func (v *verification) read(ctx context.Context, t *Target, into answers, most int) error {
+	samples, err := v.opts.Recorder.SampleList(ctx, onejob.SampleListParams{
+		ContractDigest: v.run.ContractDigest, TargetDigest: t.Digest, Environment: v.Environment, WithOutput: true,
+	})
+	oldest := v.run.StartedAt.Add(-v.lifetime)
+	for i := range samples {
+		s := &samples[i]
+		index, known := v.indexOf[s.CaseID]
+		if known && s.Stage == string(StageStructure) && s.Outcome != onejob.SampleInfra && !s.At.Before(oldest) {
+			into.add(index, s.Output, most)
 		}
 	}
-	return ours, theirs, nil
+	return err
 }
 
 // callPrimary asks the primary about every case of which too little is kept. Its calls
@@ -126,25 +125,7 @@ func (v *verification) callPrimary(ctx context.Context, theirs answers) *ending 
 		}
 	}
 	v.primaryTrouble(len(tasks))
-	done := 0
-	call := func(ctx context.Context, t task) (bool, *ending) {
-		c := &v.Contract.CaseList[t.index]
-		rendered, err := v.body(v.Primary, c)
-		if err != nil {
-			return true, inconclusive("primary", err.Error())
-		}
-		s := onejob.VerificationSample{CaseID: c.ID, Repeat: t.repeat, Stage: string(StageMeaning)}
-		r, end := v.ask(ctx, v.primary, rendered.Body, &s, func(r *reply) fault { return v.judgePrimary(c, r) })
-		if r == nil || r.bearing == bearingNone {
-			return r == nil, end
-		}
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		theirs.add(t.index, nonNil(r.output.Content), selfRepeats)
-		done++
-		v.progress(Progress{Stage: StageMeaning, Done: done, Planned: len(tasks)})
-		return true, end
-	}
+	call := func(ctx context.Context, t task) (bool, *ending) { return v.callPrimaryOnce(ctx, t, theirs) }
 	lost, end := v.callTasks(ctx, tasks, call)
 	if end == nil && len(lost) > 0 {
 		lost, end = v.callTasks(ctx, onceMore(lost, selfRepeats), call)
@@ -153,6 +134,24 @@ func (v *verification) callPrimary(ctx context.Context, theirs answers) *ending 
 		end = inconclusive("primary", fmt.Sprintf("%d calls came to nothing twice", len(lost)))
 	}
 	return end
+}
+
+func (v *verification) callPrimaryOnce(ctx context.Context, t task, theirs answers) (shown bool, end *ending) {
+	c := &v.Contract.CaseList[t.index]
+	rendered, err := v.body(v.Primary, c)
+	if err != nil {
+		return true, inconclusive("primary", err.Error())
+	}
+	s := onejob.VerificationSample{CaseID: c.ID, Repeat: t.repeat, Stage: string(StageMeaning)}
+	r, end := v.ask(ctx, v.primary, rendered.Body, &s, func(r *reply) fault { return v.judgePrimary(c, r) })
+	if r == nil || r.bearing == bearingNone {
+		return r == nil, end
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	theirs.add(t.index, nonNil(r.output.Content), selfRepeats)
+	v.progress(Progress{Stage: StageMeaning, Done: v.trouble.answered, Planned: selfRepeats * len(theirs)})
+	return true, end
 }
 
 // primaryTrouble begins to count the primary's troubles apart.

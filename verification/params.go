@@ -41,6 +41,10 @@ type Target struct {
 	// ContextTokens is how many tokens a prompt and its answer have room for. Zero: it
 	// is not known, and not checked.
 	ContextTokens int
+	// Tokens and ChatFunc are what is known here of its server; see
+	// [contract.RenderTarget]. Nil: nothing, and what they would show is assumed.
+	Tokens   contract.Tokens
+	ChatFunc func(messages []byte, today time.Time) (string, error)
 	// Upstream is who is to serve it, at an aggregator. Empty: anyone.
 	Upstream string
 	// Sandbox says that nothing done there is real.

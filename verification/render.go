@@ -54,24 +54,63 @@ func (v *verification) lint(context.Context) *ending {
 	return nil
 }
 
-// render is S1: every case as the target is sent it. Nothing is called.
+// render is S1: every case as the target is sent it, checked. Nothing is called.
 func (v *verification) render(context.Context) *ending {
 	s := StageReport{Stage: StageRender, Name: "render", Verdict: contract.VerdictPass}
 	v.rendered = make([]rendering, len(v.Contract.CaseList))
-	largest := 0
+	largest, assumed := 0, []string{}
 	for i := range v.Contract.CaseList {
 		c := &v.Contract.CaseList[i]
-		r, err := v.body(&v.Target, c)
-		if err != nil {
-			v.failed(s, fmt.Sprintf("case %s: %v", c.ID, err))
-			return refused("render", fmt.Sprintf("case %s: %v", c.ID, err))
+		if v.Contract.Prompt == nil {
+			v.rendered[i].bytes = len(c.Input)
+			continue
 		}
-		v.rendered[i].bytes = len(r.Body)
-		largest = max(largest, len(r.Body))
+		r := v.checker.CheckRender(v.Target.rendering(), c.Input)
+		if f := failureOf(r.Findings); f != nil {
+			detail := fmt.Sprintf("case %s: %s: %s", c.ID, f.Check, f.Detail)
+			v.failed(s, detail)
+			return refused(reasonOf(f), detail)
+		}
+		v.rendered[i].bytes = len(r.Rendered.Body)
+		largest = max(largest, len(r.Rendered.Body))
+		for _, f := range r.Findings {
+			if f.Verdict == contract.VerdictAssumed && !slices.Contains(assumed, f.Check) {
+				assumed = append(assumed, f.Check)
+			}
+		}
 	}
 	s.Text = fmt.Sprintf("%d/%d; largest request %s bytes", len(v.rendered), len(v.rendered), thousands(largest))
+	if len(assumed) > 0 {
+		s.Notes = append(s.Notes, "ASSUMED: "+strings.Join(assumed, ", "))
+	}
 	v.report.add(s)
 	return nil
+}
+
+// rendering is the target as its rendering is checked.
+func (t *Target) rendering() contract.RenderTarget {
+	r := contract.RenderTarget{Tokens: t.Tokens, ChatFunc: t.ChatFunc, ContextTokens: t.ContextTokens}
+	r.Prompter, _ = t.Provider.(onejob.Prompter)
+	r.Counter, _ = t.Provider.(onejob.TokenCounter)
+	return r
+}
+
+// failureOf is the first check that failed. Nil: none did.
+func failureOf(findings []contract.RenderFinding) *contract.RenderFinding {
+	for i := range findings {
+		if findings[i].Verdict == contract.VerdictFail {
+			return &findings[i]
+		}
+	}
+	return nil
+}
+
+// reasonOf is the slug of a check that failed.
+func reasonOf(f *contract.RenderFinding) string {
+	if f.Check == contract.RenderContext {
+		return onejob.GateContextTooLarge
+	}
+	return f.Check
 }
 
 // maxCounted bounds how many cases the target is asked to count: the longest.
@@ -83,13 +122,16 @@ var errNoCount = errors.New("the target cannot be asked for counts")
 // count is S2: what the target itself counts. It is no execution.
 func (v *verification) count(ctx context.Context) *ending {
 	s := StageReport{Stage: StageCount, Name: "count", Verdict: VerdictSkipped, Text: errNoCount.Error() + "; that the context has room is ASSUMED"}
-	counter, ok := v.Target.Provider.(onejob.TokenCounter)
-	if !ok || v.Contract.Prompt == nil {
+	if v.Target.rendering().Counter == nil || v.Contract.Prompt == nil {
 		v.report.add(s)
 		return nil
 	}
-	err := v.countAll(ctx, counter)
+	err := v.countAll(ctx)
+	var failed *countError
 	switch {
+	case errors.As(err, &failed):
+		v.failed(s, failed.detail)
+		return refused(failed.reason, failed.detail)
 	case errors.Is(err, errors.ErrUnsupported):
 		v.report.add(s)
 		return nil
@@ -104,13 +146,13 @@ func (v *verification) count(ctx context.Context) *ending {
 }
 
 // countAll asks about the longest cases, a few at a time.
-func (v *verification) countAll(ctx context.Context, counter onejob.TokenCounter) error {
+func (v *verification) countAll(ctx context.Context) error {
 	order := v.longest()
 	order = order[:min(len(order), maxCounted)]
 	var mu sync.Mutex
 	var failure error
 	inParallel(v.opts.Parallel, order, func(i int) bool {
-		n, err := v.countOne(ctx, counter, i)
+		n, err := v.countOne(ctx, i)
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil && failure == nil {
@@ -122,15 +164,28 @@ func (v *verification) countAll(ctx context.Context, counter onejob.TokenCounter
 	return failure
 }
 
-func (v *verification) countOne(ctx context.Context, counter onejob.TokenCounter, i int) (int, error) {
-	r, err := v.body(&v.Target, &v.Contract.CaseList[i])
-	if err != nil {
-		return 0, err
-	}
+func (v *verification) countOne(ctx context.Context, i int) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, v.opts.CallTimeout)
 	defer cancel()
-	return counter.CountTokens(ctx, r.Body)
+	c := &v.Contract.CaseList[i]
+	r := v.checker.CheckRender(v.Target.rendering(), c.Input)
+	offline := len(r.Findings)
+	switch err := v.checker.CheckCount(ctx, v.Target.rendering(), r); {
+	case err != nil:
+		return 0, err
+	case !r.Remote:
+		return 0, errors.ErrUnsupported
+	}
+	if f := failureOf(r.Findings[offline:]); f != nil {
+		return 0, &countError{reasonOf(f), fmt.Sprintf("case %s: %s: %s", c.ID, f.Check, f.Detail)}
+	}
+	return r.Tokens, nil
 }
+
+// countError is a check of S2 that failed.
+type countError struct{ reason, detail string }
+
+func (e *countError) Error() string { return e.detail }
 
 // longest lists the cases by the length of their requests, longest first.
 func (v *verification) longest() []int {
@@ -142,24 +197,15 @@ func (v *verification) longest() []int {
 	return order
 }
 
-// room holds the longest prompt to the target's context.
+// room says how much of the target's context the longest prompt takes.
 func (v *verification) room(s StageReport) *ending {
-	largest, of := 0, 0
-	for i, r := range v.rendered {
-		if r.counted > largest {
-			largest, of = r.counted, i
-		}
+	largest := 0
+	for _, r := range v.rendered {
+		largest = max(largest, r.counted)
 	}
 	s.Verdict, s.Text = contract.VerdictPass, fmt.Sprintf("largest %s tokens", thousands(largest))
-	terms := v.Contract.Render.Context
 	if window := v.Target.ContextTokens; window > 0 {
 		s.Text += fmt.Sprintf(" (%.1f %% of %s)", 100*float64(largest)/float64(window), thousands(window))
-		if float64(largest) > terms.MaxFraction*float64(window) || largest+terms.ReserveOutputTokens > window {
-			detail := fmt.Sprintf("case %s has %s tokens; with %s reserved it is more than the context of %s, or than %g of it, has room for",
-				v.Contract.CaseList[of].ID, thousands(largest), thousands(terms.ReserveOutputTokens), thousands(window), terms.MaxFraction)
-			v.failed(s, detail)
-			return refused(onejob.GateContextTooLarge, detail)
-		}
 	}
 	v.report.add(s)
 	return nil
