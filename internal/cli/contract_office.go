@@ -52,7 +52,11 @@ func withOffice(ctx context.Context, env Env, c *cli.Command, use func(desk) err
 	if err := useContracts(ctx, cfg, certificates, targets); err != nil {
 		return err
 	}
-	return use(desk{cfg, store, newOffice(cfg, targets, certify.Options{Store: certificates, NowFunc: env.NowFunc})})
+	office, err := newOffice(cfg, targets, certify.Options{Store: certificates, NowFunc: env.NowFunc})
+	if err != nil {
+		return err
+	}
+	return use(desk{cfg, store, office})
 }
 
 // onKind makes a command about one kind, which works on the store directly.

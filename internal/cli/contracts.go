@@ -3,13 +3,16 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
+	"time"
 
 	"github.com/onejob-dev/onejob"
 	"github.com/onejob-dev/onejob/contract"
 	"github.com/onejob-dev/onejob/internal/certify"
 	"github.com/onejob-dev/onejob/internal/config"
 	"github.com/onejob-dev/onejob/internal/production"
+	"github.com/onejob-dev/onejob/internal/tokenizer"
 	"github.com/onejob-dev/onejob/verification"
 )
 
@@ -61,9 +64,9 @@ func newLine(cfg *config.Config, targets []onejob.Target, opts production.Option
 }
 
 // newOffice knows of the configured contracts. Nil: there is none.
-func newOffice(cfg *config.Config, targets []onejob.Target, opts certify.Options) *certify.Office {
+func newOffice(cfg *config.Config, targets []onejob.Target, opts certify.Options) (*certify.Office, error) {
 	if len(cfg.Contracts) == 0 {
-		return nil
+		return nil, nil
 	}
 	opts.Environment, opts.Tool = cfg.Environment, buildOf().Version
 	opts.Kinds, opts.Targets, opts.Digests = map[string]certify.Kind{}, map[string]verification.Target{}, map[string]string{}
@@ -74,19 +77,39 @@ func newOffice(cfg *config.Config, targets []onejob.Target, opts certify.Options
 	for i := range targets {
 		opts.Digests[targets[i].Name] = targets[i].Digest
 		if !targets[i].Pulled {
-			opts.Targets[targets[i].Name] = verifiable(cfg, targets[i])
+			t, err := verifiable(cfg, targets[i])
+			if err != nil {
+				return nil, fmt.Errorf("targets.%s.tokenizer: %w", targets[i].Name, err)
+			}
+			opts.Targets[targets[i].Name] = t
 		}
 	}
-	return certify.New(opts)
+	return certify.New(opts), nil
 }
 
 // verifiable is a target as a verification sees it.
-func verifiable(cfg *config.Config, target onejob.Target) verification.Target {
+func verifiable(cfg *config.Config, target onejob.Target) (verification.Target, error) {
 	settings := cfg.File.Targets[target.Name]
 	t := verification.Target{Target: target, Protocol: settings.Protocol()}
 	if m := settings.Model(); m != nil {
 		t.Model, t.Pinned, t.SelfHosted, t.ContextTokens, t.Upstream = m.Name, m.Pinned, m.SelfHosted, m.ContextTokens, strings.Join(m.Upstream, ",")
 		t.PriceFunc = m.PriceFunc()
+		if err := readTokenizer(&t, cfg.Tokenizer(m)); err != nil {
+			return t, err
+		}
 	}
-	return t
+	return t, nil
+}
+
+// readTokenizer finds what is known here of how a target reads a prompt.
+func readTokenizer(t *verification.Target, setting string) error {
+	local, err := tokenizer.Open(setting, os.ReadFile)
+	if err != nil || local == nil {
+		return err
+	}
+	t.Tokens = local.Tokens
+	if local.Chat != nil {
+		t.ChatFunc = func(messages []byte, today time.Time) (string, error) { return local.Chat.Render(messages, nil, today) }
+	}
+	return nil
 }

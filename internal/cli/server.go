@@ -108,7 +108,9 @@ func (s *server) wire(ctx context.Context, env Env, secret onejob.Secret) error 
 	if err != nil {
 		return err
 	}
-	s.office = newOffice(s.cfg, targets, certify.Options{Store: s.store, Logger: s.log, NowFunc: env.NowFunc})
+	if s.office, err = newOffice(s.cfg, targets, certify.Options{Store: s.store, Logger: s.log, NowFunc: env.NowFunc}); err != nil {
+		return err
+	}
 	s.engine, err = engine.New(s.store, targets, engine.Options{
 		Slots: s.cfg.Workers.Slots, Lease: time.Duration(s.cfg.Workers.Lease), Drain: time.Duration(s.cfg.Workers.Drain),
 		KeepPayloads: time.Duration(s.cfg.Retention.Jobs), KeepKeys: time.Duration(s.cfg.Retention.Keys),

@@ -74,11 +74,11 @@ func (c *Config) provider(t *Target, callbackURL func(onejob.Request) string) (d
 		return httpcall.New(o)
 	case t.OpenAI != nil:
 		o := t.OpenAI.options()
-		o.Tokenizer = c.tokenizer(t.Model())
+		o.Tokenizer = c.Tokenizer(t.Model())
 		return openai.New(o)
 	case t.Anthropic != nil:
 		o := t.Anthropic.options()
-		o.Tokenizer = c.tokenizer(t.Model())
+		o.Tokenizer = c.Tokenizer(t.Model())
 		return anthropic.New(o)
 	}
 	return nil, errors.New("no provider is configured")

@@ -61,9 +61,9 @@ func (m *Model) PriceFunc() func(input, output int) int64 {
 	}
 }
 
-// tokenizer says how a target counts tokens; a tokenizer.json is relative to the
+// Tokenizer says how a target counts tokens; a tokenizer.json is relative to the
 // configuration's folder.
-func (c *Config) tokenizer(m *Model) string {
+func (c *Config) Tokenizer(m *Model) string {
 	path, named := strings.CutPrefix(m.Count, "file:")
 	if !named || filepath.IsAbs(path) {
 		return m.Count
