@@ -320,7 +320,13 @@ func (c *Client) Attempt(ctx context.Context, owner, id string) (Attempt, error)
 // Resolve settles an unknown attempt by a person's ruling. A success needs its
 // result; a failure needs the end of quarantine and what it proves. The job then
 // goes on by itself. Of two people at once one is answered [CodeAttemptTerminal].
+//
+// A success passes the contract of the job's kind, or is refused with
+// [CodeInvalidResolution].
 func (c *Client) Resolve(ctx context.Context, p AttemptResolveParams) (*Attempt, *Job, error) {
+	if err := c.checkResolved(ctx, &p); err != nil {
+		return nil, nil, err
+	}
 	results, err := c.store.AttemptResolve(ctx, []AttemptResolveParams{p})
 	if err != nil {
 		return nil, nil, Unavailable(err)

@@ -53,6 +53,10 @@ type Options struct {
 	// Logger gets what operators should know. Nil discards.
 	Logger *slog.Logger
 
+	// Contracts makes the requests of kinds that have a contract, and judges what comes
+	// back. Nil: inputs are sent as they are, and nothing is judged.
+	Contracts Contracts
+
 	// Observer counts. Nil: nobody does.
 	Observer Observer
 }
@@ -67,6 +71,9 @@ type Observer interface {
 	// ProbeAnswered is told of each question about an attempt in doubt, and of what
 	// its answer proves. Empty: nothing.
 	ProbeAnswered(target string, method onejob.ProbeMethod, outcome onejob.Outcome)
+	// GateDecided is told what the gate said of a target that was to take over; reason
+	// is why not, or waiver. Empty: it was certified.
+	GateDecided(kind, target string, allowed bool, reason string)
 	// PeopleAsked is told how many attempts people were asked about.
 	PeopleAsked(attempts int)
 }
@@ -130,4 +137,5 @@ func (nobody) RaceLost(string)                                          {}
 func (nobody) Incident(onejob.EventKind)                                {}
 func (nobody) Swept(int)                                                {}
 func (nobody) ProbeAnswered(string, onejob.ProbeMethod, onejob.Outcome) {}
+func (nobody) GateDecided(string, string, bool, string)                 {}
 func (nobody) PeopleAsked(int)                                          {}

@@ -106,6 +106,9 @@ func (e *Engine) find(c onejob.Claimed) {
 	}
 	e.askToGiveUp(q)
 	p := e.ask(q)
+	if !e.judgeFound(q, &p) {
+		return // asked again when the claim of the question ends
+	}
 	p.Ref, p.After = q.ref, q.pause(p.Outcome)
 	if p.Outcome == "" && q.knownBefore() {
 		p.Outcome = onejob.OutcomeUnknown

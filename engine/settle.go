@@ -17,6 +17,10 @@ func (e *Engine) settle(t *trial, s said) {
 		p.Outcome = onejob.OutcomeUnknown
 		p.Failure = &onejob.Failure{Code: "accepted", Message: "the provider accepted the work, and this target cannot be asked how it ended"}
 	}
+	p.Evidence.DroppedParams = t.dropped
+	if !e.judge(t, &p) {
+		return
+	}
 	e.opts.Observer.AttemptEnded(t.target.Name, p.Outcome, time.Since(t.began))
 	e.finish(t, p)
 }
@@ -158,6 +162,8 @@ func (e *Engine) noteEnd(t *trial, p *onejob.AttemptFinishParams, r *onejob.Atte
 // own trial, if it is under way here.
 func (e *Engine) tell(job *onejob.Job, t *trial, r onejob.AttemptFinishResult) {
 	switch {
+	case r.JobState == onejob.JobBlocked && job.Policy.Contract != nil:
+		e.noteRefusal(job.ID)
 	case r.JobState == onejob.JobQueued:
 		e.opts.Signals.WorkReady()
 	case r.State == onejob.AttemptSucceeded && job.Policy.Lanes > 1:

@@ -18,24 +18,27 @@ func (e *Engine) try(t *trial) {
 		e.giveUp(t, "target_unknown", "this engine does not know the target, so nothing was sent")
 		return
 	}
-	if !e.mark(t) {
+	if !e.prepare(t) || !e.mark(t) {
 		return
 	}
 	e.opts.Observer.AttemptStarted(t.target.Name)
+	e.noteGate(t)
 	e.call(t)
 }
 
 // trial is one attempt under way.
 type trial struct {
 	onejob.Claimed
-	target onejob.Target
-	slot   oneSlot
-	ref    onejob.AttemptRef
-	token  string // the claim's; set once
-	began  time.Time
-	sendBy time.Time   // on our own clock, which started before the mark was asked for
-	sent   atomic.Bool // the whole request was handed to the kernel
-	gaveUp atomic.Bool // the provider was asked to give up, where it can be
+	target  onejob.Target
+	slot    oneSlot
+	ref     onejob.AttemptRef
+	token   string // the claim's; set once
+	began   time.Time
+	input   []byte      // of the request
+	dropped string      // the parameters that it does not carry
+	sendBy  time.Time   // on our own clock, which started before the mark was asked for
+	sent    atomic.Bool // the whole request was handed to the kernel
+	gaveUp  atomic.Bool // the provider was asked to give up, where it can be
 }
 
 func (e *Engine) newTrial(c onejob.Claimed) *trial {
@@ -138,7 +141,7 @@ func callOnce(ctx context.Context, t *trial) (s said) {
 	answer, err := t.target.Provider.Call(ctx, onejob.Request{
 		JobID: t.Job.ID, AttemptID: t.ref.ID, Number: t.Attempt.Number,
 		Kind: t.Job.Kind, Effect: t.Job.Policy.Effect, Target: t.target.Name,
-		Input: t.Job.Input, Metadata: t.Job.Metadata,
+		Input: t.input, Metadata: t.Job.Metadata,
 		ProviderKey: t.Attempt.ProviderKey,
 		SendBy:      t.sendBy, SendWithin: t.Job.Policy.SendWithin,
 		Sent: func() { t.sent.Store(true) },

@@ -146,6 +146,9 @@ func openWorld(t *testing.T, s setting) *world {
 		Secret: []byte("a secret of sixteen"), Signals: signals,
 		Kinds: map[string]onejob.Kind{"k": {Policy: s.policy}},
 	}
+	if s.engine.Contracts != nil {
+		options.Judge = s.engine.Contracts
+	}
 	if s.direct {
 		options.Starter = w.engine
 	}

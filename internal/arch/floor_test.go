@@ -53,12 +53,16 @@ var floors = []floor{
 	// Doors get interfaces; they never see a store, an engine or a provider.
 	{room: "internal/apikey/...", may: []string{"."}, third: others, also: []string{"store/memory"}},
 	{room: "internal/telemetry/...", may: []string{"."}, third: others, also: []string{"store/memory"}},
-	{room: "internal/httpapi/...", may: []string{".", "internal/apikey", "internal/telemetry"}, third: others, also: []string{"store/memory", "store/sqlite", "engine"}},
+	{room: "internal/httpapi/...", may: []string{".", "internal/apikey", "internal/telemetry", "internal/certify"}, third: others, also: []string{"store/memory", "store/sqlite", "engine"}},
 	{room: "internal/openaiapi/...", may: []string{".", "internal/apikey", "internal/telemetry"}, third: others, also: []string{"store/memory", "store/sqlite", "engine", "sim"}},
 	{room: "internal/console/...", may: []string{"."}, third: others, also: []string{"store/memory"}},
 
+	// Between first floor and attic: what joins contracts to production.
+	{room: "internal/production/...", may: []string{".", "contract", "engine"}, third: others, also: []string{"store/memory"}},
+	{room: "internal/certify/...", may: []string{".", "contract", "verification"}, third: others, also: []string{"store/memory", "sim", "provider/..."}},
+
 	// The attic.
-	{room: "internal/config/...", may: []string{".", "provider/...", "webhook"}, third: others, by: []string{"internal/cli/...", "internal/crash"}},
+	{room: "internal/config/...", may: []string{".", "provider/...", "webhook", "contract"}, third: others, by: []string{"internal/cli/...", "internal/crash"}},
 	{room: "internal/demo/...", may: []string{".", "sim", "webhook"}, by: []string{"internal/cli/..."}},
 	{room: "internal/loadgen/...", may: []string{"."}, by: []string{"internal/cli/..."}},
 	{room: "internal/cli/...", may: []string{"..."}, third: others, by: []string{"cmd/..."}},

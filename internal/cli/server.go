@@ -16,8 +16,10 @@ import (
 	"github.com/onejob-dev/onejob"
 	"github.com/onejob-dev/onejob/engine"
 	"github.com/onejob-dev/onejob/internal/apikey"
+	"github.com/onejob-dev/onejob/internal/certify"
 	"github.com/onejob-dev/onejob/internal/config"
 	"github.com/onejob-dev/onejob/internal/httpapi"
+	"github.com/onejob-dev/onejob/internal/production"
 	"github.com/onejob-dev/onejob/internal/telemetry"
 	"github.com/onejob-dev/onejob/store/doorbell"
 	"github.com/onejob-dev/onejob/store/generation"
@@ -33,7 +35,9 @@ type server struct {
 	store    *generation.Store
 	engine   *engine.Engine
 	sender   *webhook.Sender
-	bell     *doorbell.Bell // nil: no other process has this store
+	line     *production.Line // nil: no kind has a contract
+	office   *certify.Office  // nil: the same
+	bell     *doorbell.Bell   // nil: no other process has this store
 	http     *http.Server
 	listener net.Listener
 
@@ -58,7 +62,7 @@ func newServer(ctx context.Context, env Env, cfg *config.Config, migrate bool, l
 	if s.store, err = s.watch(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.wire(env, secret); err != nil {
+	if err := s.wire(ctx, env, secret); err != nil {
 		return nil, err
 	}
 	s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Listen)
@@ -83,7 +87,7 @@ func (s *server) watch(ctx context.Context) (*generation.Store, error) {
 
 // wire joins the parts: client and engine share signals, so that a new job
 // starts at once, and both tell the metrics.
-func (s *server) wire(env Env, secret onejob.Secret) error {
+func (s *server) wire(ctx context.Context, env Env, secret onejob.Secret) error {
 	targets, err := s.cfg.Targets(secret)
 	if err != nil {
 		return err
@@ -98,10 +102,20 @@ func (s *server) wire(env Env, secret onejob.Secret) error {
 	metrics := telemetry.NewMetrics(telemetry.Options{
 		Kinds: namesOf(kinds), Version: b.Version, Revision: b.Revision, StatsFunc: s.store.Stats, NowFunc: env.NowFunc,
 	})
+	if err := useContracts(ctx, s.cfg, s.store, targets); err != nil {
+		return err
+	}
+	s.line, err = newLine(s.cfg, targets, production.Options{Store: s.store, Observer: metrics, Logger: s.log, NowFunc: env.NowFunc})
+	if err != nil {
+		return err
+	}
+	if s.office, err = newOffice(s.cfg, targets, certify.Options{Store: s.store, Logger: s.log, NowFunc: env.NowFunc}); err != nil {
+		return err
+	}
 	s.engine, err = engine.New(s.store, targets, engine.Options{
 		Slots: s.cfg.Workers.Slots, Lease: time.Duration(s.cfg.Workers.Lease), Drain: time.Duration(s.cfg.Workers.Drain),
 		KeepPayloads: time.Duration(s.cfg.Retention.Jobs), KeepKeys: time.Duration(s.cfg.Retention.Keys),
-		Looker: looker, Endpoints: endpointIDs(s.cfg), Signals: signals, Logger: s.log, Observer: metrics,
+		Looker: looker, Endpoints: endpointIDs(s.cfg), Signals: signals, Logger: s.log, Observer: metrics, Contracts: s.contracts(),
 	})
 	if err != nil {
 		return err
@@ -118,7 +132,7 @@ func (s *server) wire(env Env, secret onejob.Secret) error {
 	}
 	client, err := onejob.New(s.store, onejob.Options{
 		Secret: []byte(secret.Reveal()), Kinds: kinds, MaxInputBytes: int(s.cfg.Limits.MaxBodyBytes),
-		AdmitFunc: admission.Admit, SubscribeFunc: s.cfg.SubscribeFunc(), Starter: s.engine, Signals: signals, NowFunc: env.NowFunc,
+		AdmitFunc: admission.Admit, SubscribeFunc: s.cfg.SubscribeFunc(), Starter: s.engine, Judge: s.judge(), Signals: signals, NowFunc: env.NowFunc,
 	})
 	if err != nil {
 		return err
@@ -126,7 +140,7 @@ func (s *server) wire(env Env, secret onejob.Secret) error {
 	handler, err := httpapi.New(httpapi.Options{
 		Client: client, Keys: apikey.NewAuthenticator(s.keys, apikey.Options{NowFunc: env.NowFunc}),
 		MaxBodyBytes: int(s.cfg.Limits.MaxBodyBytes), MaxRequests: s.cfg.Limits.MaxRequests,
-		Callbacks: callbacksOf(targets), Secret: secret,
+		Callbacks: callbacksOf(targets), Secret: secret, Contracts: s.office,
 		Pulled: pulled(targets), Endpoints: endpointInfos(s.cfg.WebhookEndpoints()),
 		Metrics: metrics.Handler(), Observer: metrics, DrainingFunc: s.draining.Load,
 		OwnerRate: s.cfg.Limits.PerOwner.Rate, KeepPayloads: time.Duration(s.cfg.Retention.Jobs), KeepKeys: time.Duration(s.cfg.Retention.Keys),
@@ -137,6 +151,22 @@ func (s *server) wire(env Env, secret onejob.Secret) error {
 	}
 	s.http = httpapi.Server(handler, s.log)
 	return nil
+}
+
+// contracts is what the engine knows of contracts. Nil: there is none.
+func (s *server) contracts() engine.Contracts {
+	if s.line == nil {
+		return nil
+	}
+	return s.line
+}
+
+// judge is what the client knows of them.
+func (s *server) judge() onejob.OutputJudge {
+	if s.line == nil {
+		return nil
+	}
+	return s.line
 }
 
 // callbacksOf lists the targets whose providers report by themselves.
@@ -197,6 +227,9 @@ func (s *server) serve(ctx context.Context) error {
 	defer stopWatching()
 	var watched sync.WaitGroup
 	watched.Go(func() { s.store.Run(watching) })
+	if s.line != nil {
+		watched.Go(func() { s.line.Run(watching) })
+	}
 	if s.bell != nil {
 		watched.Go(func() { s.bell.Run(watching) })
 	}
@@ -243,6 +276,9 @@ func (s *server) stopAnswering(ctx context.Context) error {
 // close lets go of what is open. It may be called on a half-made server.
 func (s *server) close() error {
 	var errs []error
+	if s.office != nil {
+		s.office.Close()
+	}
 	if s.listener != nil {
 		if err := s.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 			errs = append(errs, err)
