@@ -48,10 +48,14 @@ func TestABrokenTargetIsCertifiedLessOftenThanThePlansErrorAndAGoodOneAsOftenAsI
 	broken := certifiedOf(t, c, 0.05, seeds)
 	good := certifiedOf(t, c, 0.005, seeds)
 	power := contract.Power(cases, 0, 0.995)
-	t.Logf("of %d seeds: a target that is wrong 5 %% of the time is certified %d times (stated error %g %%, expected %.1f), one that is right 99.5 %% of the time %d times (the plan says %.1f)",
+	t.Logf("of %d seeds: a target that is wrong 5 %% of the time is certified %d times (stated error %.3g %%, expected %.1f), one that is right 99.5 %% of the time %d times (the plan says %.1f)",
 		seeds, broken, 100*stated, contract.Power(cases, 0, 0.95)*float64(seeds), good, power*float64(seeds))
-	if float64(broken) >= stated*float64(seeds) {
-		t.Errorf("a broken target is certified %d times of %d; the stated error is %g", broken, seeds, stated)
+	most := stated * float64(seeds)
+	if testing.Short() { // few seeds may be unlucky ones
+		most += 2 * math.Sqrt(stated*(1-stated)*float64(seeds))
+	}
+	if float64(broken) >= most {
+		t.Errorf("a broken target is certified %d times of %d; the stated error is %.3g", broken, seeds, stated)
 	}
 	if spread := 2 * math.Sqrt(power*(1-power)*float64(seeds)); float64(good) < power*float64(seeds)-spread {
 		t.Errorf("a good target is certified %d times of %d; the plan says %.1f", good, seeds, power*float64(seeds))
