@@ -19,6 +19,7 @@ type Env struct {
 	Stdout, Stderr io.Writer
 	Getenv         func(name string) string
 	NowFunc        func() time.Time // nil means [time.Now]
+	RenewEvery     time.Duration    // how often a server looks for certificates to renew; zero: as it does by itself
 }
 
 // Main runs the command that args name, args[0] being the program, and returns

@@ -109,7 +109,7 @@ func (s *server) wire(ctx context.Context, env Env, secret onejob.Secret) error 
 	if err != nil {
 		return err
 	}
-	if s.office, err = newOffice(s.cfg, targets, certify.Options{Store: s.store, Logger: s.log, NowFunc: env.NowFunc}); err != nil {
+	if s.office, err = newOffice(s.cfg, targets, certify.Options{Store: s.store, Logger: s.log, NowFunc: env.NowFunc, RenewEvery: env.RenewEvery}); err != nil {
 		return err
 	}
 	s.engine, err = engine.New(s.store, targets, engine.Options{
