@@ -35,6 +35,9 @@ type Options struct {
 	NowFunc     func() time.Time               // nil: [time.Now]
 	// CallTimeout bounds one call of a verification. Zero: as the package does.
 	CallTimeout time.Duration
+	// RenewEvery is how often certificates are looked at that may be due for renewal.
+	// Zero: every ten minutes.
+	RenewEvery time.Duration
 }
 
 // Office is safe for concurrent use.
@@ -58,6 +61,9 @@ func New(opts Options) *Office {
 	}
 	if opts.NowFunc == nil {
 		opts.NowFunc = time.Now
+	}
+	if opts.RenewEvery == 0 {
+		opts.RenewEvery = defaultRenewEvery
 	}
 	o := &Office{opts: opts, busy: map[string]bool{}}
 	o.life, o.stop = context.WithCancel(context.Background())

@@ -109,8 +109,7 @@ func (o *Office) VerifyLater(p VerifyParams) (onejob.VerificationRun, error) {
 	failed := make(chan error, 1)
 	o.all.Go(func() {
 		defer leave()
-		result, err := verification.Run(o.life, params, verification.Options{Recorder: started, CallTimeout: o.opts.CallTimeout})
-		o.opts.Logger.Info("a target was verified", "kind", p.Kind, "target", p.Target, "verdict", result.State, "reason", result.Reason, "certificate", result.Certificate.ID)
+		_, err := o.verify(o.life, p, params, started)
 		failed <- err
 	})
 	select {
@@ -119,6 +118,18 @@ func (o *Office) VerifyLater(p VerifyParams) (onejob.VerificationRun, error) {
 	case err := <-failed:
 		return onejob.VerificationRun{}, refusalOf(err)
 	}
+}
+
+// verify verifies a target that nobody waits for, and tells the log what came of it.
+func (o *Office) verify(ctx context.Context, p VerifyParams, params verification.Params, recorder verification.Recorder) (verification.Result, error) {
+	result, err := verification.Run(ctx, params, verification.Options{Recorder: recorder, CallTimeout: o.opts.CallTimeout})
+	if result.Report.RunID == "" {
+		return result, err // nothing began
+	}
+	o.opts.Logger.Info("a target was verified", "kind", p.Kind, "target", p.Target, "trigger", p.Actor, "run", result.Report.RunID,
+		"verdict", result.State, "reason", result.Reason, "certificate", result.Certificate.ID, "expires_at", result.Certificate.ExpiresAt,
+		"calls", result.Report.Calls, "spend_micros", result.Report.SpendMicros)
+	return result, err
 }
 
 // refusalOf says why a verification did not begin.

@@ -90,7 +90,7 @@ func newOffice(cfg *config.Config, targets []onejob.Target, opts certify.Options
 // verifiable is a target as a verification sees it.
 func verifiable(cfg *config.Config, target onejob.Target) (verification.Target, error) {
 	settings := cfg.File.Targets[target.Name]
-	t := verification.Target{Target: target, Protocol: settings.Protocol()}
+	t := verification.Target{Target: target, Protocol: settings.Protocol(), Sandbox: settings.Sandbox()}
 	if m := settings.Model(); m != nil {
 		t.Model, t.Pinned, t.SelfHosted, t.ContextTokens, t.Upstream = m.Name, m.Pinned, m.SelfHosted, m.ContextTokens, strings.Join(m.Upstream, ",")
 		t.PriceFunc = m.PriceFunc()

@@ -230,6 +230,9 @@ func (s *server) serve(ctx context.Context) error {
 	if s.line != nil {
 		watched.Go(func() { s.line.Run(watching) })
 	}
+	if s.office != nil {
+		watched.Go(func() { s.office.KeepRenewed(working) })
+	}
 	if s.bell != nil {
 		watched.Go(func() { s.bell.Run(watching) })
 	}

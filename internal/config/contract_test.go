@@ -109,6 +109,28 @@ func TestACommandOfTheStoreNeedsNoContract(t *testing.T) {
 	}
 }
 
+func TestATargetMayBeASandbox(t *testing.T) {
+	t.Parallel()
+
+	for _, provider := range []string{
+		"provider: openai, base_url: \"http://127.0.0.1:1\", model: m", "provider: anthropic, base_url: \"http://127.0.0.1:1\", model: m, api_key: k",
+		"provider: http, request: {url: \"http://127.0.0.1:1\"}",
+	} {
+		for says, want := range map[string]bool{"": false, ", sandbox: true": true, ", sandbox: false": false} {
+			c, err := load("targets:\n  t: {"+provider+says+"}\n", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if target := c.File.Targets["t"]; target.Sandbox() != want {
+				t.Errorf("{%s%s} is a sandbox: %t; want %t", provider, says, target.Sandbox(), want)
+			}
+		}
+	}
+	if _, err := load("targets:\n  t: {provider: worker, sandbox: true}\n", nil); err == nil {
+		t.Error("workers, which are not called, are a sandbox")
+	}
+}
+
 func TestARetirementIsWarnedOf(t *testing.T) {
 	t.Parallel()
 

@@ -34,6 +34,19 @@ func (t *Target) Model() *Model {
 	return nil
 }
 
+// Sandbox reports whether nothing that is done at the target is real.
+func (t *Target) Sandbox() bool {
+	switch {
+	case t.HTTP != nil:
+		return t.HTTP.Sandbox
+	case t.OpenAI != nil:
+		return t.OpenAI.Sandbox
+	case t.Anthropic != nil:
+		return t.Anthropic.Sandbox
+	}
+	return false
+}
+
 // Protocol names the wire that the target speaks, for people.
 func (t *Target) Protocol() string {
 	switch {

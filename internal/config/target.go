@@ -24,6 +24,7 @@ type HTTPTarget struct {
 	DialTimeout       Duration      `yaml:"dial_timeout" min:"1ms" max:"5m" doc:"Bounds the making of a connection. Absent: the provider's own bound."`
 	ResultType        string        `yaml:"result_type" default:"application/json" doc:"The media type that a success must have; */* takes anything."`
 	StreamsBody       bool          `yaml:"streams_body" default:"false" doc:"The endpoint acts on a body before its end, so that one cut short proves nothing."`
+	Sandbox           bool          `yaml:"sandbox" default:"false" doc:"Nothing done there is real, so that contracts with verify.mode sandbox may be verified at it."`
 	Outcomes          []OutcomeRule `yaml:"outcomes" doc:"What certain answers prove, ahead of the usual table. The first that fits counts."`
 	Cost              string        `yaml:"cost" doc:"A CEL expression over status, headers and body: the cost in millionths of the currency."`
 	Currency          string        `yaml:"currency" doc:"The currency of cost. Absent: USD."`
@@ -68,6 +69,7 @@ type OpenAITarget struct {
 	DialTimeout      Duration          `yaml:"dial_timeout" min:"1ms" max:"5m" doc:"Bounds the making of a connection. Absent: the provider's own bound."`
 	Pinned           bool              `yaml:"pinned" default:"false" doc:"The name is a dated snapshot that does not move. Absent: it is taken for an alias, whose certificates last a shorter time."`
 	SelfHosted       bool              `yaml:"self_hosted" default:"false" doc:"You serve the model yourself, so that it moves when you move it."`
+	Sandbox          bool              `yaml:"sandbox" default:"false" doc:"Nothing done there is real, so that contracts with verify.mode sandbox may be verified at it."`
 	ContextTokens    int               `yaml:"context_tokens" min:"1" max:"100000000" doc:"How many tokens the model's context has. Absent: a prompt is not held to it."`
 	MinTemperature   float64           `yaml:"min_temperature" default:"0" min:"0" max:"2" doc:"The least temperature that the model takes."`
 	Tokenizer        Tokenizer         `yaml:"tokenizer" doc:"How tokens are counted for contracts."`
@@ -97,6 +99,7 @@ type AnthropicTarget struct {
 	DialTimeout      Duration          `yaml:"dial_timeout" min:"1ms" max:"5m" doc:"Bounds the making of a connection. Absent: the provider's own bound."`
 	Pinned           bool              `yaml:"pinned" default:"false" doc:"The name is a dated snapshot that does not move. Absent: it is taken for an alias, whose certificates last a shorter time."`
 	SelfHosted       bool              `yaml:"self_hosted" default:"false" doc:"You serve the model yourself, so that it moves when you move it."`
+	Sandbox          bool              `yaml:"sandbox" default:"false" doc:"Nothing done there is real, so that contracts with verify.mode sandbox may be verified at it."`
 	ContextTokens    int               `yaml:"context_tokens" min:"1" max:"100000000" doc:"How many tokens the model's context has. Absent: a prompt is not held to it."`
 	MinTemperature   float64           `yaml:"min_temperature" default:"0" min:"0" max:"2" doc:"The least temperature that the model takes."`
 	Tokenizer        Tokenizer         `yaml:"tokenizer" doc:"How tokens are counted for contracts."`

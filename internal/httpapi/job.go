@@ -3,6 +3,8 @@ package httpapi
 import (
 	"bytes"
 	"mime"
+	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -66,6 +68,7 @@ type Blocked struct {
 
 // Action is a call that would help.
 type Action struct {
+	Name        string `json:"name" enum:"resolve,retry_primary,verify,waive,unblock,cancel"`
 	Method      string `json:"method"`
 	Href        string `json:"href"`
 	Description string `json:"description"`
@@ -138,16 +141,24 @@ func blockedOf(j *onejob.Job) *Blocked {
 func actionsOf(j *onejob.Job) []Action {
 	jobPath := "/v1/jobs/" + j.ID
 	var actions []Action
+	add := func(name, href, description string) {
+		actions = append(actions, Action{name, http.MethodPost, href, description})
+	}
 	switch j.Blocked.Reason {
 	case onejob.BlockAttemptUnknown:
-		actions = append(actions, Action{"POST", "/v1/attempts/" + j.Blocked.AttemptID + "/resolve", "say what became of the attempt, with evidence"})
+		add("resolve", "/v1/attempts/"+j.Blocked.AttemptID+"/resolve", "say what became of the attempt, with evidence")
 	case onejob.BlockFailoverNotCertified:
-		actions = append(actions, Action{"POST", jobPath + "/attempts", "start an attempt at the first target again, or at a candidate once it may take over"})
+		add("retry_primary", jobPath+"/attempts", "start an attempt at the first target again, or at a candidate once it may take over")
+		if j.Policy.Contract != nil { // without one there is nothing to be shown
+			add("verify", "/v1/contracts/"+url.PathEscape(j.Kind)+"/verify", "find out whether a candidate meets the contract")
+			add("waive", "/v1/waivers", "let a candidate take over without a certificate for a while, in your name")
+		}
 	case onejob.BlockParked, onejob.BlockNeedsOperator:
-		actions = append(actions, Action{"POST", jobPath + "/unblock", "let the job go on, with a reason"})
+		add("unblock", jobPath+"/unblock", "let the job go on, with a reason")
 	case onejob.BlockFailoverUnproven, onejob.BlockTargetsExhaustedUnproven:
 	}
-	return append(actions, Action{"POST", jobPath + "/cancel", "give the job up"})
+	add("cancel", jobPath+"/cancel", "give the job up")
+	return actions
 }
 
 // encodeJob returns a job as JSON, with its result if it has one.

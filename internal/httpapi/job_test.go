@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,13 +62,8 @@ func TestABlockedJobSaysWhyAndWhatWouldHelp(t *testing.T) {
 	if blocked["reason"] != "attempt_unknown" || blocked["attempt_id"] != attempt || !strings.Contains(fmt.Sprint(blocked["detail"]), "no answer came in 60s") {
 		t.Errorf("blocked %v", blocked)
 	}
-	var calls []string
-	for _, action := range blocked["actions"].([]any) {
-		a := action.(map[string]any)
-		calls = append(calls, fmt.Sprint(a["method"], " ", a["href"]))
-	}
-	want := []string{"POST /v1/attempts/" + attempt + "/resolve", "POST /v1/jobs/" + id + "/cancel"}
-	if diff := cmp.Diff(want, calls); diff != "" {
+	want := []string{"resolve: POST /v1/attempts/" + attempt + "/resolve", "cancel: POST /v1/jobs/" + id + "/cancel"}
+	if diff := cmp.Diff(want, actionsOf(blocked)); diff != "" {
 		t.Errorf("actions (-want +got):\n%s", diff)
 	}
 	// The inbox has it.
@@ -79,6 +75,48 @@ func TestABlockedJobSaysWhyAndWhatWouldHelp(t *testing.T) {
 		t.Errorf("running or starting: %v; want none", items)
 	}
 	w.get("/v1/attempts?state=lost").wantProblem(t, 400, onejob.CodeInvalidRequest)
+}
+
+// actionsOf are the calls that would help a blocked job.
+func actionsOf(blocked map[string]any) (calls []string) {
+	for _, action := range blocked["actions"].([]any) {
+		a := action.(map[string]any)
+		calls = append(calls, fmt.Sprint(a["name"], ": ", a["method"], " ", a["href"]))
+	}
+	return calls
+}
+
+func TestAJobWithoutACertifiedTargetSaysWhatWouldHelp(t *testing.T) {
+	t.Parallel()
+	for name, contract := range map[string]*onejob.ContractTerms{"Contract": {Digest: "v1:c"}, "NoContract": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(o *onejob.Options, _ *httpapi.Options) {
+				o.Kinds["summarise"] = onejob.Kind{Policy: onejob.Policy{Effect: onejob.EffectNone, Targets: []string{"large", "medium"}, Contract: contract}}
+			})
+			id := w.submit("k1", ticket)
+			a := w.claim()
+			done, err := w.store.AttemptFinish(t.Context(), []onejob.AttemptFinishParams{{
+				Ref: refOf(a), ClaimToken: a.ClaimToken, Outcome: onejob.OutcomeNotExecuted, Phase: onejob.PhaseNotSent, Next: onejob.NextElsewhere,
+			}})
+			if err != nil || done[0].Err != nil {
+				t.Fatalf("%v, %v", err, done)
+			}
+			blocked, _ := w.get("/v1/jobs/"+id).wantStatus(t, 200).object(t)["blocked"].(map[string]any)
+			if blocked["reason"] != "failover_not_certified" {
+				t.Fatalf("blocked %v", blocked)
+			}
+			want := []string{"retry_primary: POST /v1/jobs/" + id + "/attempts", "verify: POST /v1/contracts/summarise/verify", "waive: POST /v1/waivers", "cancel: POST /v1/jobs/" + id + "/cancel"}
+			if contract == nil {
+				want = slices.Delete(want, 1, 3)
+			}
+			if diff := cmp.Diff(want, actionsOf(blocked)); diff != "" {
+				t.Errorf("actions (-want +got):\n%s", diff)
+			}
+			// The first of them does help.
+			w.post(w.alice, "/v1/jobs/"+id+"/attempts", `{"target":"large"}`, "Idempotency-Key", "b1").wantStatus(t, 202)
+		})
+	}
 }
 
 func TestAResultIsTheProvidersOwnByteForByte(t *testing.T) {

@@ -191,7 +191,8 @@ func (l *Line) look(ctx context.Context) {
 }
 
 // remind says once that a certificate is due for renewal: one that ends when an outage
-// begins cannot be renewed at a target that is down.
+// begins cannot be renewed at a target that is down. What can be called is renewed
+// without anybody; the rest is for people.
 func (l *Line) remind(c *onejob.Certificate) {
 	l.mu.Lock()
 	what := "renew " + c.ID + c.ExpiresAt.String()
@@ -199,7 +200,7 @@ func (l *Line) remind(c *onejob.Certificate) {
 	l.notice(what)
 	l.mu.Unlock()
 	if !known {
-		l.opts.Logger.Warn("half of a certificate's life is over; verify the target again", "certificate", c.ID, "kind", c.Kind, "target", c.TargetName, "expires_at", c.ExpiresAt)
+		l.opts.Logger.Warn("half of a certificate's life is over, and it is to be renewed", "certificate", c.ID, "kind", c.Kind, "target", c.TargetName, "expires_at", c.ExpiresAt)
 	}
 }
 

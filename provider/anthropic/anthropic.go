@@ -124,11 +124,12 @@ func (o Options) check(base string) error {
 	return errors.Join(append(errs, o.Price.Check())...)
 }
 
-// Digest addresses the configuration by content, secrets left out.
+// Digest addresses the configuration by content, secrets left out. The tokenizer is
+// not in it: it changes nothing that is sent, and paths differ between machines.
 func (p *Provider) Digest() string {
 	o := p.opts
 	return wire.Digest("anthropic", p.url, o.Version, o.Model, o.MaxTokens, o.Outcomes,
-		renderVersion, o.Map, o.MinTemperature, o.Pinned, o.SelfHosted, o.ContextTokens, o.Upstream, o.Tokenizer)
+		renderVersion, o.Map, o.MinTemperature, o.Pinned, o.SelfHosted, o.ContextTokens, o.Upstream)
 }
 
 // Call asks for one message.

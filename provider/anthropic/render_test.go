@@ -152,12 +152,22 @@ func TestWhatIsSaidOfATargetIsInItsDigest(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
 	for i, o := range []anthropic.Options{
-		{}, {Map: map[string]string{"top_k": "drop"}}, {MinTemperature: 1}, {Pinned: true}, {SelfHosted: true}, {ContextTokens: 9}, {Upstream: []string{"a"}}, {Tokenizer: "remote"},
+		{}, {Map: map[string]string{"top_k": "drop"}}, {MinTemperature: 1}, {Pinned: true}, {SelfHosted: true}, {ContextTokens: 9}, {Upstream: []string{"a"}},
 	} {
 		d := target(t, o).Digest()
 		if j, twice := seen[d]; twice {
 			t.Errorf("targets %d and %d have one digest", i, j)
 		}
 		seen[d] = i
+	}
+}
+
+func TestHowTokensAreCountedIsNotInTheDigest(t *testing.T) {
+	t.Parallel()
+	want := target(t, anthropic.Options{}).Digest()
+	for _, tokenizer := range []string{"remote", "tiktoken:o200k_base", "file:/srv/a/tokenizer.json", "file:/srv/b/tokenizer.json"} {
+		if d := target(t, anthropic.Options{Tokenizer: tokenizer}).Digest(); d != want {
+			t.Errorf("with tokenizer %q the digest is %s; want %s", tokenizer, d, want)
+		}
 	}
 }

@@ -159,11 +159,12 @@ func (o Options) check(base string) error {
 	return errors.Join(append(errs, prompt.CheckTokenizer(o.Tokenizer, prompt.CountRemote, prompt.CountVLLM, prompt.CountLlama))...)
 }
 
-// Digest addresses the configuration by content, secrets left out.
+// Digest addresses the configuration by content, secrets left out. The tokenizer is
+// not in it: it changes nothing that is sent, and paths differ between machines.
 func (p *Provider) Digest() string {
 	o := p.opts
 	return wire.Digest("openai", p.url, o.Model, o.Organization, o.Project, o.Outcomes, o.Background,
-		renderVersion, o.Map, o.MinTemperature, o.Pinned, o.SelfHosted, o.ContextTokens, o.Upstream, o.Tokenizer)
+		renderVersion, o.Map, o.MinTemperature, o.Pinned, o.SelfHosted, o.ContextTokens, o.Upstream)
 }
 
 // Call asks for one completion or response.

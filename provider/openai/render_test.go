@@ -231,12 +231,22 @@ func TestWhatIsSaidOfATargetIsInItsDigest(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
 	for i, o := range []openai.Options{
-		{}, {Map: map[string]string{"seed": "drop"}}, {MinTemperature: 1}, {Pinned: true}, {SelfHosted: true}, {ContextTokens: 9}, {Upstream: []string{"a"}}, {Tokenizer: "vllm"},
+		{}, {Map: map[string]string{"seed": "drop"}}, {MinTemperature: 1}, {Pinned: true}, {SelfHosted: true}, {ContextTokens: 9}, {Upstream: []string{"a"}},
 	} {
 		d := target(t, o).Digest()
 		if j, twice := seen[d]; twice {
 			t.Errorf("targets %d and %d have one digest", i, j)
 		}
 		seen[d] = i
+	}
+}
+
+func TestHowTokensAreCountedIsNotInTheDigest(t *testing.T) {
+	t.Parallel()
+	want := target(t, openai.Options{}).Digest()
+	for _, tokenizer := range []string{"remote", "vllm", "llama.cpp", "tiktoken:o200k_base", "file:/srv/a/tokenizer.json", "file:/srv/b/tokenizer.json"} {
+		if d := target(t, openai.Options{Tokenizer: tokenizer}).Digest(); d != want {
+			t.Errorf("with tokenizer %q the digest is %s; want %s", tokenizer, d, want)
+		}
 	}
 }
