@@ -138,7 +138,7 @@ func (v *verification) count(ctx context.Context) *ending {
 	case ctx.Err() != nil:
 		return broken("cancelled", ctx.Err())
 	case err != nil:
-		s.Verdict, s.Text = contract.VerdictInconclusive, "the target could not be asked for counts"
+		s.Verdict, s.Text = contract.VerdictInconclusive, "the target could not be asked for counts: "+err.Error()
 		v.report.add(s)
 		return &ending{state: onejob.RunInconclusive, reason: "unreachable", detail: s.Text, err: fmt.Errorf("%w: %s", ErrUnreachable, s.Text)}
 	}
