@@ -50,6 +50,9 @@ func (v *verification) lint(context.Context) *ending {
 	if r.Temperature != nil {
 		s.Text += fmt.Sprintf("; temperature %g", *r.Temperature)
 	}
+	if v.Target.PriceFunc == nil {
+		s.Notes = append(slices.Clone(s.Notes), "the target has no price: max_spend_usd cannot be kept beforehand, max_calls is")
+	}
 	v.report.add(s)
 	return nil
 }
