@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build test test-llama race e2e e2e-full bench bench-peers bench-growth mutate generate check-generate lint check
+.PHONY: help build test test-llama race e2e e2e-full bench bench-peers bench-growth overload mutate generate check-generate lint check
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -47,8 +47,11 @@ check: ## what a change must pass
 	go vet ./...
 	go test ./...
 
-bench-peers: ## onejob beside raw SQL, River, DBOS, goqite, Asynq and Node.js peers, in turns, and its goals: under six minutes
-	cd bench && go run . -contest lives,post,start,batches,nodes -rounds 3 -for 1500ms
+bench-peers: ## onejob beside raw SQL, River, DBOS, goqite, Asynq and Node.js peers, in turns, medians of three runs, and its goals: under twenty minutes
+	cd bench && go run . -contest lives,post,start,batches,nodes,idle,memory -runs 3 -rounds 3 -for 1500ms -idle 15s -overload 30s $(BENCH)
 
-bench-growth: ## a store of ten million jobs beside an empty one, and the server's memory: long, up to 60 GB of disk
-	cd bench && go run . -contest growth,memory -rounds 5 -for 10s -svg ../docs/growth.svg
+bench-growth: ## a store of ten million jobs beside an empty one, and bytes on disk: long, up to 60 GB of disk
+	cd bench && go run . -contest growth,disk -rounds 5 -for 10s -svg ../docs/growth.svg $(BENCH)
+
+overload: ## ten minutes of three times what a provider of 50 ms can do: memory, refusals, p99, lost, executions per intent
+	go run ./internal/load -for 10m -times 3 -latency 50ms -slots 16 $(LOAD)

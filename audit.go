@@ -22,7 +22,7 @@ type AuditEntry struct {
 	At      time.Time
 	Actor   string // who did it
 	Action  AuditAction
-	Subject string // id of the job, attempt, incident, key, webhook or endpoint; empty: the store
+	Subject string // id of the job, attempt, incident, key, webhook, endpoint, certificate or waiver; empty: the store
 	Detail  string // the outcome and the reason given; no secret, no input, no result
 
 	Prev []byte // Hash of the entry before; empty for the first
@@ -45,6 +45,11 @@ const (
 	AuditEndpoint      AuditAction = "endpoint.enable"
 	AuditDeclare       AuditAction = "restore.declare"
 	AuditConfirm       AuditAction = "restore.confirm"
+
+	AuditCertificateSuspend AuditAction = "certificate.suspend"
+	AuditCertificateRevoke  AuditAction = "certificate.revoke"
+	AuditWaiverGrant        AuditAction = "waiver.grant"
+	AuditWaiverRevoke       AuditAction = "waiver.revoke"
 )
 
 // InstanceOwner is the owner in the audit of what concerns everybody's jobs. No

@@ -24,15 +24,88 @@ const MaxDepth = 64
 // small for a float64 are refused with [CodePayloadNotCanonical]. What is not
 // JSON, or nested deeper than [MaxDepth], is refused with [CodeInvalidRequest].
 // raw is not changed.
-func Canonical(raw []byte) ([]byte, error) {
-	if err := checkStrict(raw); err != nil {
+func Canonical(raw []byte) ([]byte, error) { return appendCanonical(nil, raw) }
+
+// appendCanonical appends the canonical form of raw to dst. The canonicaliser reads
+// raw strictly by itself, so that only what it does not mind is looked for besides.
+func appendCanonical(dst, raw []byte) ([]byte, error) {
+	start := len(dst)
+	dst = append(dst, raw...)
+	v := jsontext.Value(dst[start:])
+	if err := v.Canonicalize(jsontext.CanonicalizeRawInts(false)); err != nil {
+		return nil, whyNotCanonical(raw, err)
+	}
+	if err := checkBounds(raw); err != nil {
 		return nil, err
 	}
-	v := jsontext.Value(bytes.Clone(raw))
-	if err := v.Canonicalize(jsontext.CanonicalizeRawInts(false)); err != nil {
-		return nil, notCanonical(err)
+	return append(dst[:start], v...), nil
+}
+
+// checkBounds reads raw, which is known to be one JSON value, for nesting and numbers
+// that others may not read, or not read the same way.
+func checkBounds(raw []byte) error {
+	depth := 0
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case c == '"':
+			i += stringLength(raw[i:]) - 1
+		case c == '[' || c == '{':
+			if depth++; depth > MaxDepth {
+				return tooDeep()
+			}
+		case c == ']' || c == '}':
+			depth--
+		case c == '-' || isDigit(c):
+			n := numberLength(raw[i:])
+			if err := checkNumber(string(raw[i : i+n])); err != nil {
+				return err
+			}
+			i += n - 1
+		}
 	}
-	return v, nil
+	return nil
+}
+
+// stringLength is how long the valid JSON string is that b begins with.
+func stringLength(b []byte) int {
+	for end := 1; ; {
+		n := bytes.IndexByte(b[end:], '"')
+		if n < 0 {
+			return len(b)
+		}
+		end += n + 1
+		escapes := 0
+		for b[end-2-escapes] == '\\' { // the quote that opens the string ends this
+			escapes++
+		}
+		if escapes%2 == 0 {
+			return end
+		}
+	}
+}
+
+// numberLength is how long the valid JSON number is that b begins with.
+func numberLength(b []byte) int {
+	n := 0
+	for n < len(b) && (isDigit(b[n]) || strings.IndexByte("+-.eE", b[n]) >= 0) {
+		n++
+	}
+	return n
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// whyNotCanonical reads raw once more, token by token, for the first thing that is
+// wrong with it. err is what the canonicaliser said.
+func whyNotCanonical(raw []byte, err error) error {
+	if why := checkStrict(raw); why != nil {
+		return why
+	}
+	return notCanonical(err)
+}
+
+func tooDeep() error {
+	return &Error{Code: CodeInvalidRequest, Message: fmt.Sprintf("the JSON is nested deeper than %d", MaxDepth)}
 }
 
 // checkStrict reads raw once, token by token.
@@ -49,7 +122,7 @@ func checkStrict(raw []byte) error {
 			return notCanonical(err)
 		}
 		if dec.StackDepth() > MaxDepth {
-			return &Error{Code: CodeInvalidRequest, Message: fmt.Sprintf("the JSON is nested deeper than %d", MaxDepth)}
+			return tooDeep()
 		}
 		if tok.Kind() == '0' {
 			if err := checkNumber(tok.String()); err != nil {

@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/onejob-dev/onejob"
 )
@@ -161,6 +165,41 @@ func FuzzCanonical(f *testing.F) {
 		again, err := onejob.Canonical(canonical)
 		if err != nil || !bytes.Equal(again, canonical) {
 			t.Fatalf("Canonical(%q) = %q, %v; want it unchanged", canonical, again, err)
+		}
+	})
+}
+
+// strict reads raw as a reader does who takes one token at a time, and says whether
+// it may be taken.
+func strict(raw []byte) bool {
+	dec := jsontext.NewDecoder(bytes.NewReader(raw))
+	for {
+		tok, err := dec.ReadToken()
+		if err != nil || dec.StackDepth() > onejob.MaxDepth {
+			return false
+		}
+		if tok.Kind() == '0' {
+			f, err := strconv.ParseFloat(tok.String(), 64)
+			if err != nil || (f == 0 && strings.ContainsAny(strings.SplitN(strings.ToLower(tok.String()), "e", 2)[0], "123456789")) {
+				return false
+			}
+		}
+		if dec.StackDepth() == 0 {
+			_, err := dec.ReadToken()
+			return errors.Is(err, io.EOF)
+		}
+	}
+}
+
+func FuzzCanonicalTakesWhatAStrictReaderTakes(f *testing.F) {
+	for _, seed := range []string{
+		`{"a":[1,-2.5e3,"\\\"",{"\u0062":null}]}`, `"\\\\\""`, `["\\",1e400]`, `[1e-400]`, `{"a":1,"a":2}`, "\"\xff\"", deep(onejob.MaxDepth + 1), ` 1 2`, ``,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if _, err := onejob.Canonical(raw); (err == nil) != strict(raw) {
+			t.Errorf("Canonical(%q): %v; a strict reader takes it: %t", raw, err, strict(raw))
 		}
 	})
 }

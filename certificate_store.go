@@ -26,14 +26,18 @@ type CertificateStore interface {
 
 	// RunStart records that a verification begins.
 	RunStart(ctx context.Context, r VerificationRun) (VerificationRun, error)
-	// SampleAdd records calls of a run that is under way. A sample whose ResponseID
-	// was seen before, in any run, is refused with [ErrSampleSeen]; the others stay.
+	// SampleAdd records calls of a run that is under way, and answers each. A sample
+	// whose ResponseID was seen before, in any run, is refused with [ErrSampleSeen],
+	// one of no such run with [ErrNotFound]; the others stay.
 	SampleAdd(ctx context.Context, samples []VerificationSample) ([]error, error)
-	// RunFinish ends a run and, in the same transaction, issues its certificate: the
-	// active one of the same contract, target and environment is superseded. An
-	// inconclusive run leaves an active certificate as it is. It is refused for a
-	// run that has ended.
+	// RunFinish ends a run and, in the same transaction, issues its certificate: those
+	// of the same contract, target and environment that are active or suspended are
+	// superseded. An inconclusive run leaves a verdict that stands as it is: its own
+	// certificate is then superseded from the start. It is refused for a run that has
+	// ended.
 	RunFinish(ctx context.Context, params RunFinishParams) (Certificate, error)
+	// RunList returns verifications, newest first, without their reports unless one is
+	// named by its ID.
 	RunList(ctx context.Context, params RunListParams) ([]VerificationRun, error)
 	// SampleList returns the samples of all runs of a contract, target and
 	// environment, oldest first.
@@ -51,6 +55,7 @@ type CertificateStore interface {
 	CertificateObserve(ctx context.Context, params []CertificateObserveParams) ([]Certificate, error)
 	// CertificateExtend moves the end of an active certificate that production goes on
 	// showing to be right. It never moves it back.
+	// One that opens nothing is left as it is. [ErrNotFound]: there is none.
 	CertificateExtend(ctx context.Context, id string, until time.Time) (Certificate, error)
 
 	// PairList returns the pairs of a contract and environment.
@@ -58,6 +63,8 @@ type CertificateStore interface {
 
 	// WaiverGrant records a waiver, in the audit, with the actor, reason and end given.
 	WaiverGrant(ctx context.Context, w Waiver) (Waiver, error)
+	// WaiverRevoke takes a waiver back, in the audit. After it has returned no attempt
+	// starts by it. A repeat keeps the time of the first.
 	WaiverRevoke(ctx context.Context, id, actor string) (Waiver, error)
 	WaiverList(ctx context.Context, params CertificateListParams) ([]Waiver, error)
 

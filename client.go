@@ -15,6 +15,8 @@ type Client struct {
 	store Store
 	opts  Options
 	turns turns // among owners, of the workers that take anybody's jobs
+
+	fingerprints *fingerprinter
 }
 
 // New returns a client of store. It returns [CodeInvalidArgument] with all that
@@ -24,7 +26,7 @@ func New(store Store, opts Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{store: store, opts: opts}, nil
+	return &Client{store: store, opts: opts, fingerprints: newFingerprinter(opts.Secret)}, nil
 }
 
 // SubmitParams is one intent. Owner, Key, Kind and Input are required.
@@ -109,19 +111,12 @@ func (c *Client) prepare(ctx context.Context, p *SubmitParams) (JobCreateParams,
 	if err != nil {
 		return JobCreateParams{}, err
 	}
-	canonical, err := Canonical(p.Input)
+	in := intentOf(p)
+	fingerprint, err := c.fingerprints.bind(&in, FingerprintVersion)
 	if err != nil {
 		return JobCreateParams{}, err
 	}
 	if err := checkMetadata(p.Metadata); err != nil {
-		return JobCreateParams{}, err
-	}
-	in := intent{
-		kind: p.Kind, target: p.Target, supersedes: p.Supersedes,
-		canonicalInput: canonical, runAfter: p.RunAfter, deadline: p.Deadline,
-	}
-	fingerprint, err := in.fingerprint(c.opts.Secret, FingerprintVersion)
-	if err != nil {
 		return JobCreateParams{}, err
 	}
 	part := PartOf(p.Owner, key)
@@ -134,7 +129,7 @@ func (c *Client) prepare(ctx context.Context, p *SubmitParams) (JobCreateParams,
 		ID: NewJobID(part, c.opts.NowFunc()), Owner: p.Owner, Part: part,
 		KeyHash: HashKey(key), KeyPrefix: keyPrefix(key),
 		Fingerprint: fingerprint, FingerprintVersion: FingerprintVersion,
-		FingerprintFunc: func(version int) ([]byte, error) { return in.fingerprint(c.opts.Secret, version) },
+		FingerprintFunc: func(version int) ([]byte, error) { return c.fingerprints.bind(&in, version) },
 		Token:           NewToken(),
 		Kind:            p.Kind, Input: p.Input, Target: p.Target, Policy: kind.Policy,
 		Metadata: p.Metadata, Priority: p.Priority, Supersedes: p.Supersedes, Trace: p.Trace,
@@ -325,7 +320,13 @@ func (c *Client) Attempt(ctx context.Context, owner, id string) (Attempt, error)
 // Resolve settles an unknown attempt by a person's ruling. A success needs its
 // result; a failure needs the end of quarantine and what it proves. The job then
 // goes on by itself. Of two people at once one is answered [CodeAttemptTerminal].
+//
+// A success passes the contract of the job's kind, or is refused with
+// [CodeInvalidResolution].
 func (c *Client) Resolve(ctx context.Context, p AttemptResolveParams) (*Attempt, *Job, error) {
+	if err := c.checkResolved(ctx, &p); err != nil {
+		return nil, nil, err
+	}
 	results, err := c.store.AttemptResolve(ctx, []AttemptResolveParams{p})
 	if err != nil {
 		return nil, nil, Unavailable(err)

@@ -27,7 +27,7 @@ type Decision struct {
 	AttemptID  string
 	Candidates []Candidate
 
-	// Verdict is what let a fallback start.
+	// Verdict is what let a fallback start, or kept one that was asked for from it.
 	Verdict Verdict
 }
 
@@ -48,8 +48,16 @@ const (
 type Verdict struct {
 	Allowed       bool
 	Reason        string // why not
-	CertificateID string
-	WaiverID      string
+	Detail        string // of the reason, as in schema_nonce. Empty: there is no more to say
+	CertificateID string // that allowed it, or that the reason is about
+	WaiverID      string // that allowed it
+	ExpiredAt     time.Time
+	TargetDigest  string // what the target is now. Empty: it was not looked at
+}
+
+// Candidate returns target as one that may not take over.
+func (v Verdict) Candidate(target string) Candidate {
+	return Candidate{Target: target, Reason: v.Reason, Detail: v.Detail, CertificateID: v.CertificateID, ExpiredAt: v.ExpiredAt}
 }
 
 // Verdicts are the gate's words by target, read in the transaction that acts on
@@ -137,15 +145,18 @@ func (d *decider) race() Decision {
 			return Decision{Verb: Wait, Target: a.Target}
 		}
 	}
+	var refused []Candidate
 	for _, t := range d.untried() {
 		if d.ask.Target != "" && d.ask.Target != t {
 			continue
 		}
-		if v := d.gate(t); v.Allowed {
+		v := d.takeover(t)
+		if v.Allowed {
 			return Decision{Verb: Start, Target: t, Lane: d.ask.Lane, Verdict: v}
 		}
+		refused = append(refused, v.Candidate(t))
 	}
-	return Decision{Verb: Wait}
+	return Decision{Verb: Wait, Candidates: refused}
 }
 
 // mayRace says whether the job may be raced at all now: it has the lane, nothing
@@ -272,10 +283,24 @@ func (d *decider) after(last *Attempt) Decision {
 	if d.ask.Target != "" {
 		return d.asked(last)
 	}
+	var refused []Candidate
 	if ours(last) || d.mayRepeat(last) {
-		return d.startAt(last.Target, d.notBefore(last), Verdict{Allowed: true, CertificateID: last.CertificateID, WaiverID: last.WaiverID})
+		v := d.repeat(last.Target)
+		if v.Allowed {
+			return d.startAt(last.Target, d.notBefore(last), v)
+		}
+		refused = append(refused, v.Candidate(last.Target))
 	}
-	return d.fallback(d.untried(), last)
+	return d.fallback(d.untried(), last, refused)
+}
+
+// repeat is the gate's word about a target that was tried already. It is asked for
+// anew: what let the last attempt start may have ended since.
+func (d *decider) repeat(target string) Verdict {
+	if target == d.job.firstTarget() {
+		return Verdict{Allowed: true}
+	}
+	return d.gate(target)
 }
 
 // asked starts at the target that somebody named, or says why not. last is nil
@@ -294,7 +319,9 @@ func (d *decider) asked(last *Attempt) Decision {
 		return mayNot(Candidate{Target: target, Reason: GateFailoverNever})
 	default:
 		if verdict = d.gate(target); !verdict.Allowed {
-			return mayNot(Candidate{Target: target, Reason: verdict.Reason})
+			refusal := mayNot(verdict.Candidate(target))
+			refusal.Verdict = verdict
+			return refusal
 		}
 	}
 	var notBefore time.Time
@@ -339,23 +366,55 @@ func (d *decider) untried() []string {
 	})
 }
 
-// fallback starts at the first of targets that the gate lets through.
-func (d *decider) fallback(targets []string, last *Attempt) Decision {
-	if len(targets) == 0 || d.job.Policy.Failover == FailoverNever {
+// fallback starts at the first of targets that the gate lets through. refused are
+// those it did not, so far.
+func (d *decider) fallback(targets []string, last *Attempt, refused []Candidate) Decision {
+	if len(targets)+len(refused) == 0 || d.job.Policy.Failover == FailoverNever {
 		return d.exhausted(last, "no other target may take over")
 	}
 	if d.unproven(last) {
 		return d.blockUnproven(last)
 	}
-	var candidates []Candidate
 	for _, t := range targets {
-		v := d.gate(t)
+		v := d.takeover(t)
 		if v.Allowed {
 			return d.startAt(t, time.Time{}, v)
 		}
-		candidates = append(candidates, Candidate{Target: t, Reason: v.Reason})
+		refused = append(refused, v.Candidate(t))
 	}
-	return mayNot(candidates...)
+	return d.uncertified(refused)
+}
+
+// takeover is the gate's word about a target that nobody asked for. What takes over
+// by itself also needs the contract to let it.
+func (d *decider) takeover(target string) Verdict {
+	v := d.gate(target)
+	if c := d.job.Policy.Contract; v.Allowed && c != nil && (c.Manual || d.awaitsButton()) {
+		v.Allowed, v.Reason, v.WaiverID = false, GateAutomaticOff, ""
+	}
+	return v
+}
+
+// awaitsButton reports whether the job was blocked for want of a certificate, and
+// its contract leaves it to a person to let it go on.
+func (d *decider) awaitsButton() bool {
+	b := d.job.Blocked
+	return d.job.Policy.Contract.OnUncertified == UncertifiedManual && b != nil && b.Reason == BlockFailoverNotCertified
+}
+
+// uncertified is what the contract says of a job that no target may take over. One
+// that a person may start is no want of a certificate.
+func (d *decider) uncertified(refused []Candidate) Decision {
+	c := d.job.Policy.Contract
+	byHand := slices.ContainsFunc(refused, func(r Candidate) bool { return r.Reason == GateAutomaticOff })
+	if c == nil || c.OnUncertified != UncertifiedFail || byHand {
+		return mayNot(refused...)
+	}
+	why := make([]string, len(refused))
+	for i, r := range refused {
+		why[i] = r.Target + ": " + r.Reason
+	}
+	return failed(FailureNotCertified, "no target is certified to take over: "+strings.Join(why, ", "))
 }
 
 func (d *decider) blockUnproven(last *Attempt) Decision {
@@ -385,7 +444,7 @@ func (d *decider) gate(target string) Verdict {
 	if v, known := d.verdicts[target]; known {
 		return v
 	}
-	if d.job.Policy.Failover == FailoverDeclared {
+	if d.job.Policy.Failover == FailoverDeclared && d.ask.Lane == 0 {
 		return Verdict{Allowed: true}
 	}
 	return Verdict{Reason: GateNoCertificate}

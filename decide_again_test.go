@@ -47,8 +47,8 @@ func TestTheSameTargetAgain(t *testing.T) {
 			attempts: tries(again(onejob.OutcomeRefused, retryAt(noon.Add(3*time.Hour)))), want: start("a"),
 		},
 		{
-			name: "KeepsTheCertificateItStartedUnder", job: openJob(t), attempts: tries(again(onejob.OutcomeRefused, certified)),
-			want: onejob.Decision{Verb: onejob.Start, Target: "a", Verdict: onejob.Verdict{Allowed: true, CertificateID: "cert_1"}},
+			name: "NeedsNoCertificateWhereItBegan", job: openJob(t), attempts: tries(again(onejob.OutcomeRefused, certified)),
+			want: start("a"),
 		},
 		{
 			name: "UpToItsOwnBudget", job: openJob(t, declared),

@@ -29,10 +29,10 @@ func TestAnAttemptThatSomebodyAsksFor(t *testing.T) {
 		{name: "NamesTheTarget", job: openJob(t, declared), attempts: tries(done), ask: at("c"), want: start("c")},
 		{name: "LeavesATargetThatMightStillDo", job: openJob(t, declared), attempts: tries(again), ask: at("c"), want: start("c")},
 		{name: "NamesTheFirstTargetAtTheStart", job: openJob(t), ask: at("a"), want: start("a")},
-		{name: "NeedsTheGateAtTheStart", job: openJob(t), ask: at("b"), want: notCertified("b", onejob.GateNoCertificate)},
+		{name: "NeedsTheGateAtTheStart", job: openJob(t), ask: at("b"), want: gated("b")},
 		{
 			name: "NeedsTheGateForTheTargetItNames", job: openJob(t), attempts: tries(done), ask: at("c"),
-			verdicts: onejob.Verdicts{"b": {Allowed: true}}, want: notCertified("c", onejob.GateNoCertificate),
+			verdicts: onejob.Verdicts{"b": {Allowed: true}}, want: gated("c"),
 		},
 		{name: "IsRefusedWhereFailoverIsOff", job: openJob(t, never), attempts: tries(again), ask: at("b"), want: notCertified("b", onejob.GateFailoverNever)},
 		{name: "IsRefusedAtTheStartWhereFailoverIsOff", job: openJob(t, never), ask: at("b"), want: notCertified("b", onejob.GateFailoverNever)},
@@ -56,4 +56,11 @@ func TestAnAttemptThatSomebodyAsksFor(t *testing.T) {
 			attempts: tries(again), ask: press, want: failure(onejob.FailureDeadlineExceeded),
 		},
 	})
+}
+
+// gated is the refusal of a target that was asked for and has no certificate.
+func gated(target string) onejob.Decision {
+	d := block(onejob.BlockFailoverNotCertified, "", onejob.Candidate{Target: target, Reason: onejob.GateNoCertificate})
+	d.Verdict = onejob.Verdict{Reason: onejob.GateNoCertificate}
+	return d
 }

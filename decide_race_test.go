@@ -22,6 +22,9 @@ func TestARacingLane(t *testing.T) {
 	}
 	certified := onejob.Verdicts{"b": {Allowed: true, CertificateID: "cert_b"}}
 	nothing := onejob.Decision{Verb: onejob.Wait}
+	uncertified := onejob.Decision{Verb: onejob.Wait, Candidates: []onejob.Candidate{
+		{Target: "b", Reason: onejob.GateNoCertificate}, {Target: "c", Reason: onejob.GateNoCertificate},
+	}}
 	checkRules(t, []rule{
 		{
 			name: "StartsBesideARunningAttempt", job: openJob(t, twoLanes), attempts: tries(running), ask: lane, verdicts: certified,
@@ -31,7 +34,12 @@ func TestARacingLane(t *testing.T) {
 			name: "StartsBesideAnUnknownAttempt", job: openJob(t, twoLanes), attempts: tries(unknown), ask: lane, verdicts: certified,
 			want: onejob.Decision{Verb: onejob.Start, Target: "b", Lane: 1, Verdict: certified["b"]},
 		},
-		{name: "NeedsACertificate", job: openJob(t, twoLanes), attempts: tries(running), ask: lane, want: nothing},
+		{name: "NeedsACertificate", job: openJob(t, twoLanes), attempts: tries(running), ask: lane, want: uncertified},
+		{name: "NeedsOneThoughFailoverIsDeclared", job: racing(), attempts: tries(running), ask: lane, want: uncertified},
+		{
+			name: "NeverOpensByItselfWithAutomaticOff", job: racing(manual), attempts: tries(running), ask: onejob.Ask{Lane: 1, Target: "b"}, verdicts: certified,
+			want: onejob.Decision{Verb: onejob.Wait, Candidates: []onejob.Candidate{{Target: "b", Reason: onejob.GateAutomaticOff, CertificateID: "cert_b"}}},
+		},
 		{
 			name: "TakesTheFirstTargetThatTheGateLetsThrough", job: openJob(t, twoLanes), attempts: tries(running), ask: lane,
 			verdicts: onejob.Verdicts{"b": {Reason: "expired"}, "c": {Allowed: true}}, want: startIn(1, "c"),

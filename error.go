@@ -89,6 +89,9 @@ type Error struct {
 	// [ReasonRowLocked].
 	Reason     string
 	Candidates []Candidate
+	// Contract and TargetDigest are what a refused fallback was judged by. Empty: no
+	// contract says anything about it.
+	Contract, TargetDigest string
 
 	Err error // cause; never sent over the wire
 }

@@ -4,7 +4,9 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"fmt"
+	"hash"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,45 +19,91 @@ const FingerprintVersion = 1
 // Metadata, priority and webhooks are not in it.
 type intent struct {
 	kind, target, supersedes string
-	canonicalInput           []byte
+	input                    []byte // as it was given
 	runAfter, deadline       time.Time
 }
 
-// fingerprint binds the intent under the given version of the algorithm.
+func intentOf(p *SubmitParams) intent {
+	return intent{kind: p.Kind, target: p.Target, supersedes: p.Supersedes, input: p.Input, runAfter: p.RunAfter, deadline: p.Deadline}
+}
+
+// appendText appends what version 1 fingerprints: the canonical JSON object of the
+// members below.
+func (in *intent) appendText(b []byte) ([]byte, error) {
+	b = append(b, `{"deadline":`...)
+	b = appendQuotedTime(b, in.deadline)
+	b = append(b, `,"input":`...)
+	b, err := appendCanonical(b, in.input)
+	if err != nil {
+		return nil, err
+	}
+	b = append(b, `,"kind":`...)
+	b = appendQuoted(b, in.kind)
+	b = append(b, `,"operation":"submit","run_after":`...)
+	b = appendQuotedTime(b, in.runAfter)
+	b = append(b, `,"supersedes":`...)
+	b = appendQuoted(b, in.supersedes)
+	b = append(b, `,"target":`...)
+	b = appendQuoted(b, in.target)
+	return append(b, `,"v":1}`...), nil
+}
+
+func appendQuoted(b []byte, s string) []byte {
+	quoted, err := jsontext.AppendQuote(b, s)
+	if err != nil { // invalid UTF-8, which no door lets through: written as no string is
+		return fmt.Appendf(b, `x"%x"`, s)
+	}
+	return quoted
+}
+
+func quote(s string) string { return string(appendQuoted(nil, s)) }
+
+func appendQuotedTime(b []byte, t time.Time) []byte {
+	if t.IsZero() {
+		return append(b, "null"...)
+	}
+	b = append(b, '"')
+	b = t.UTC().AppendFormat(b, time.RFC3339Nano)
+	return append(b, '"')
+}
+
+// fingerprinter binds intents under one secret. It keeps what each would make anew:
+// the state after the secret, and room for an intent's text.
+type fingerprinter struct{ idle sync.Pool }
+
+type binding struct {
+	mac  hash.Hash
+	text []byte
+}
+
+// maxKeptText is the most room that is kept between intents.
+const maxKeptText = 64 << 10
+
+func newFingerprinter(secret []byte) *fingerprinter {
+	return &fingerprinter{idle: sync.Pool{New: func() any { return &binding{mac: hmac.New(sha256.New, secret)} }}}
+}
+
+// bind fingerprints an intent under the given version of the algorithm. It returns
+// what [Canonical] returns for an input that is refused.
 //
-// Version 1 is HMAC-SHA-256, with the instance secret, over the canonical JSON
-// object of the members below. An unknown version is an error: the row was
-// written by a newer program.
-func (in intent) fingerprint(secret []byte, version int) ([]byte, error) {
+// Version 1 is HMAC-SHA-256, with the instance secret, over the intent's text. An
+// unknown version is an error: the row was written by a newer program.
+func (f *fingerprinter) bind(in *intent, version int) ([]byte, error) {
 	if version != 1 {
 		return nil, &Error{Code: CodeInternal, Message: fmt.Sprintf("fingerprint version %d is not known to this program", version)}
 	}
-	mac := hmac.New(sha256.New, secret)
-	write := func(parts ...string) {
-		for _, p := range parts {
-			_, _ = mac.Write([]byte(p))
-		}
+	b := f.idle.Get().(*binding) //nolint:forcetypeassert // nothing else is put there
+	defer f.idle.Put(b)
+	text, err := in.appendText(b.text[:0])
+	if err != nil {
+		return nil, err
 	}
-	write(`{"deadline":`, quoteTime(in.deadline), `,"input":`)
-	_, _ = mac.Write(in.canonicalInput)
-	write(`,"kind":`, quote(in.kind), `,"operation":"submit","run_after":`, quoteTime(in.runAfter),
-		`,"supersedes":`, quote(in.supersedes), `,"target":`, quote(in.target), `,"v":1}`)
-	return mac.Sum(nil), nil
-}
-
-func quote(s string) string {
-	b, err := jsontext.AppendQuote(nil, s)
-	if err != nil { // invalid UTF-8, which no door lets through: written as no string is
-		return fmt.Sprintf(`x"%x"`, s)
+	if cap(text) <= maxKeptText {
+		b.text = text
 	}
-	return string(b)
-}
-
-func quoteTime(t time.Time) string {
-	if t.IsZero() {
-		return "null"
-	}
-	return quote(t.UTC().Format(time.RFC3339Nano))
+	b.mac.Reset()
+	_, _ = b.mac.Write(text)
+	return b.mac.Sum(nil), nil
 }
 
 // MaxKeyLength is the longest idempotency key, in bytes.

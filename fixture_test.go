@@ -53,7 +53,10 @@ func external(p *onejob.Policy) { p.Effect = onejob.EffectExternal }
 func declared(p *onejob.Policy) {
 	p.Failover, p.FailoverWhy = onejob.FailoverDeclared, "the same model"
 }
-func never(p *onejob.Policy)    { p.Failover = onejob.FailoverNever }
+func never(p *onejob.Policy) { p.Failover = onejob.FailoverNever }
+func manual(p *onejob.Policy) {
+	p.Contract = &onejob.ContractTerms{Digest: "v1:contract", Manual: true}
+}
 func twoLanes(p *onejob.Policy) { p.Lanes, p.RaceAfter = 2, time.Second }
 
 func all(changes ...func(*onejob.Policy)) func(*onejob.Policy) {

@@ -16,13 +16,40 @@ func TestAnIDCarriesItsPart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		part := rapid.Uint8().Draw(t, "part")
 		at := time.UnixMilli(rapid.Int64Range(0, 1<<48-1).Draw(t, "at"))
-		for prefix, id := range map[string]string{"job_": onejob.NewJobID(part, at), "att_": onejob.NewAttemptID(part, at)} {
+		job := onejob.NewJobID(part, at)
+		for prefix, id := range map[string]string{"job_": job, "att_": onejob.NewAttemptID(job, 1)} {
 			got, ok := onejob.PartOfID(id)
-			if got != part || !ok || !strings.HasPrefix(id, prefix) || len(id) != 30 {
-				t.Fatalf("id %q carries part %d, %t; want %d, after %q, 30 characters", id, got, ok, part, prefix)
+			if got != part || !ok || !strings.HasPrefix(id, prefix) {
+				t.Fatalf("id %q carries part %d, %t; want %d, after %q", id, got, ok, part, prefix)
 			}
 		}
 	})
+}
+
+func TestAnAttemptsIDCarriesItsJobAndNumber(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		job := onejob.NewJobID(rapid.Uint8().Draw(t, "part"), time.UnixMilli(rapid.Int64Range(0, 1<<48-1).Draw(t, "at")))
+		number := rapid.IntRange(1, 1<<31-1).Draw(t, "number")
+		id := onejob.NewAttemptID(job, number)
+		if of, n, ok := onejob.JobOfAttemptID(id); of != job || n != number || !ok {
+			t.Fatalf("id %q is of attempt %d of %s, %t; want %d of %s", id, n, of, ok, number, job)
+		}
+		if again := onejob.NewAttemptID(job, number); again == id {
+			t.Fatalf("two attempts of one number have the id %q", id)
+		}
+		if of, _, ok := onejob.JobOfAttemptID(job); ok {
+			t.Fatalf("a job's id is that of an attempt of %s", of)
+		}
+	})
+}
+
+func TestAnAttemptOfNoJobHasAnIDAllTheSame(t *testing.T) {
+	t.Parallel()
+	one, other := onejob.NewAttemptID("nonsense", 1), onejob.NewAttemptID("nonsense", 1)
+	if _, ok := onejob.PartOfID(one); one == other || !ok {
+		t.Errorf("ids %q and %q; want two different ids", one, other)
+	}
 }
 
 func TestIDsAreUnique(t *testing.T) {

@@ -77,7 +77,9 @@ type Failure struct {
 // Codes of a [Failure] of an attempt that the store itself gives.
 const (
 	FailureLeaseOver = "lease_over" // its worker's lease ended without word
-	FailureRestored  = "restored"   // it was under way in a copy that was restored
+	// What let it take over ended before it was marked.
+	FailureCertificateRevoked = "certificate_revoked"
+	FailureRestored           = "restored" // it was under way in a copy that was restored
 )
 
 // Codes of a [Failure] of a job.
@@ -86,6 +88,7 @@ const (
 	FailureAttemptsExhausted = "attempts_exhausted"
 	FailureRefused           = "refused"
 	FailureExecutedFailed    = "executed_failed"
+	FailureNotCertified      = "failover_not_certified" // and its contract does not let it wait
 )
 
 // Blocked says what a blocked job waits for.
@@ -102,6 +105,9 @@ type Candidate struct {
 	Target string `json:"target"`
 	Reason string `json:"reason"`
 	Detail string `json:"detail,omitempty"`
+	// CertificateID is the one that the reason is about. Empty: there is none.
+	CertificateID string    `json:"certificate,omitempty"`
+	ExpiredAt     time.Time `json:"expired_at,omitzero"` // with the reason expired
 }
 
 // Cost is a sum of money in one currency. AtLeast says that an attempt in doubt

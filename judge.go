@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -108,7 +110,11 @@ func CheckAsked(job *Job, d Decision) error {
 	}
 	for i := range job.Attempts {
 		if a := &job.Attempts[i]; a.State.InDoubt() {
-			return errorUnresolved(job, a)
+			e := errorUnresolved(job, a)
+			if e.Candidates = d.Candidates; len(d.Candidates) > 0 { // a race that the gate refused
+				e.Reason = d.Candidates[0].Reason
+			}
+			return e
 		}
 	}
 	e := &Error{
@@ -118,17 +124,33 @@ func CheckAsked(job *Job, d Decision) error {
 	if len(d.Candidates) > 0 {
 		e.Reason = d.Candidates[0].Reason
 	}
+	if c := job.Policy.Contract; c != nil && d.Reason == BlockFailoverNotCertified {
+		e.Contract, e.TargetDigest = c.Digest, d.Verdict.TargetDigest
+		e.Message = notCertified(job, d.Candidates)
+	}
 	if e.Reason == GateUnknownTarget {
 		e.Code, e.Message = CodeInvalidJob, fmt.Sprintf("the job has no target %q; it has %s", d.Candidates[0].Target, list(job.Policy.Targets))
 	}
 	return e
 }
 
+// notCertified says for people why none of candidates may take over.
+func notCertified(job *Job, candidates []Candidate) string {
+	why := make([]string, len(candidates))
+	for i, c := range candidates {
+		why[i] = fmt.Sprintf("%s is not certified for %s: %s", c.Target, job.Kind, c.Reason)
+		if c.Detail != "" {
+			why[i] += " (" + c.Detail + ")"
+		}
+	}
+	return strings.Join(why, "; ")
+}
+
 // NewAttempt returns the attempt that a decision to start asks for, in starting,
 // under a fresh id and claim token. The store sets its times.
 func NewAttempt(job *Job, attempts []Attempt, d Decision, p StartParams, now time.Time) Attempt {
 	return Attempt{
-		Part: job.Part, ID: NewAttemptID(job.Part, now), JobID: job.ID,
+		Part: job.Part, ID: NewAttemptID(job.ID, job.AttemptsMade+1), JobID: job.ID,
 		Number: job.AttemptsMade + 1, Lane: d.Lane,
 		Target: d.Target, TargetDigest: p.Targets[d.Target].Digest,
 		State: AttemptStarting, ClaimToken: NewToken(), Worker: p.Worker,
@@ -137,6 +159,25 @@ func NewAttempt(job *Job, attempts []Attempt, d Decision, p StartParams, now tim
 		ProviderKey:   providerKey(job.ID, d.Target, attempts),
 		CertificateID: d.Verdict.CertificateID, WaiverID: d.Verdict.WaiverID,
 		Phase: PhaseNotSent,
+	}
+}
+
+// Forbid ends an attempt in starting whose certificate or waiver ended before it was
+// marked: nothing was sent, and the job is to be decided again.
+func (a *Attempt) Forbid(now time.Time) {
+	a.State, a.Outcome, a.Next, a.OwnFault, a.FinishedAt = AttemptFailed, OutcomeNotExecuted, NextAgain, true, now
+	a.Evidence.Error = ForbiddenMessage
+	a.Error = &Failure{Code: FailureCertificateRevoked, Message: ForbiddenMessage}
+}
+
+// ForbiddenMessage says what became of an attempt that [Attempt.Forbid] ended.
+const ForbiddenMessage = "what let this target take over ended before anything was sent"
+
+// ErrorOfForbidden is the answer to who would mark such an attempt.
+func ErrorOfForbidden(ref AttemptRef) error {
+	return &Error{
+		Code: CodeFailoverNotCertified, JobID: ref.JobID, AttemptID: ref.ID,
+		Reason: GateNoCertificate, Message: ForbiddenMessage,
 	}
 }
 
@@ -150,8 +191,10 @@ func providerKey(jobID, target string, attempts []Attempt) string {
 			generation++
 		}
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", jobID, target, generation))
-	return "pk_" + idEncoding.EncodeToString(sum[:20])
+	text := append(make([]byte, 0, 128), jobID...)
+	text = append(append(append(text, 0), target...), 0)
+	sum := sha256.Sum256(strconv.AppendInt(text, int64(generation), 10))
+	return string(idEncoding.AppendEncode([]byte("pk_"), sum[:20]))
 }
 
 // QuarantineEnd is before when neither an absence nor a person rules an attempt:

@@ -48,6 +48,10 @@ type Options struct {
 	// an engine claims them.
 	Starter Starter
 
+	// Judge holds what workers, callbacks and people hand in to the contracts of kinds.
+	// Nil: nobody does.
+	Judge OutputJudge
+
 	// Signals wake an engine and watchers in the same process. Nil: private ones.
 	Signals *Signals
 

@@ -96,7 +96,15 @@ func (c *Client) Report(ctx context.Context, p ReportParams) (ReportResult, erro
 			Message: "the request that the report is about is still under way; report it again",
 		}
 	}
-	results, err := store.ProbeRecord(ctx, []ProbeRecordParams{probeOfReport(&a, p.Answer)})
+	probe := probeOfReport(&a, p.Answer)
+	violation, job, err := c.violation(ctx, &a, probe.Result)
+	if err != nil {
+		return ReportResult{}, err
+	}
+	if violation != nil {
+		probe.Violate(job.Policy.Effect, violation)
+	}
+	results, err := store.ProbeRecord(ctx, []ProbeRecordParams{probe})
 	if err != nil {
 		return ReportResult{}, Unavailable(err)
 	}

@@ -8,7 +8,7 @@ import "sync"
 // Safe for concurrent use; the zero value is ready.
 type Signals struct {
 	mu        sync.Mutex
-	waiting   map[string]map[*watcher]struct{} // by job id
+	waiting   map[string]*watcher // by job id; each the first of a list
 	work      chan struct{}
 	pulling   map[chan struct{}]struct{} // of workers that wait for something to claim
 	outbox    chan struct{}              // nil: no webhook is sent here
@@ -26,6 +26,8 @@ type watcher struct {
 	// without being shown.
 	latest *Job
 	stale  bool
+	own    bool // latest is shown to nobody else
+	next   *watcher
 }
 
 // JobChanged wakes whoever waits for the job, and who sends webhooks.
@@ -42,7 +44,7 @@ func (s *Signals) JobChanged(id string) {
 
 // wake has whoever waits for the job read it.
 func (s *Signals) wake(id string) {
-	for w := range s.waiting[id] {
+	for w := s.waiting[id]; w != nil; w = w.next {
 		w.latest, w.stale = nil, true
 		ring(w.changed)
 	}
@@ -50,12 +52,20 @@ func (s *Signals) wake(id string) {
 
 // JobShown is [Signals.JobChanged] with the job as a commit that has returned left
 // it, so that those who wait need not read it. It must not be changed afterwards.
-func (s *Signals) JobShown(job *Job) {
+func (s *Signals) JobShown(job *Job) { s.show(job, false) }
+
+// JobGiven is [Signals.JobShown] of a job that the caller gives away: who waits for
+// it alone need not copy it.
+func (s *Signals) JobGiven(job *Job) { s.show(job, true) }
+
+func (s *Signals) show(job *Job, given bool) {
 	s.mu.Lock()
 	s.ringOutbox()
-	for w := range s.waiting[job.ID] {
+	first := s.waiting[job.ID]
+	own := given && first != nil && first.next == nil
+	for w := first; w != nil; w = w.next {
 		if !w.stale && (w.latest == nil || w.latest.Revision < job.Revision) {
-			w.latest = job
+			w.latest, w.own = job, own
 		}
 		ring(w.changed)
 	}
@@ -84,30 +94,39 @@ func (s *Signals) watch(id string) *watcher {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waiting == nil {
-		s.waiting = map[string]map[*watcher]struct{}{}
+		s.waiting = map[string]*watcher{}
 	}
-	if s.waiting[id] == nil {
-		s.waiting[id] = map[*watcher]struct{}{}
-	}
-	s.waiting[id][w] = struct{}{}
+	w.next = s.waiting[id]
+	s.waiting[id] = w
 	return w
 }
 
-// seen returns the job as it was last shown to w, or nil when it has to be read.
-func (s *Signals) seen(w *watcher) *Job {
+// seen returns the job as it was last shown to w, or nil when it has to be read. own
+// says that nobody else was shown it.
+func (s *Signals) seen(w *watcher) (job *Job, own bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	latest := w.latest
-	w.latest, w.stale = nil, false
-	return latest
+	job, own = w.latest, w.own
+	w.latest, w.own, w.stale = nil, false, false
+	return job, own
 }
 
+// forget may be called more than once.
 func (s *Signals) forget(id string, w *watcher) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.waiting[id], w)
-	if len(s.waiting[id]) == 0 {
+	first := s.waiting[id]
+	switch {
+	case first == w && w.next == nil:
 		delete(s.waiting, id)
+	case first == w:
+		s.waiting[id] = w.next
+	default:
+		for at := first; at != nil; at = at.next {
+			if at.next == w {
+				at.next = w.next
+			}
+		}
 	}
 }
 

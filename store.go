@@ -301,7 +301,9 @@ type AttemptMarkParams struct {
 	Pins       TargetPins
 }
 
-// AttemptMarkResult is the attempt, running, or [ErrClaimLost].
+// AttemptMarkResult is the attempt, running, or [ErrClaimLost], or
+// [CodeFailoverNotCertified] when what let it start has ended since: the attempt has
+// then failed, with nothing sent, and its job was decided again.
 type AttemptMarkResult struct {
 	Attempt Attempt
 	Err     error

@@ -74,21 +74,24 @@ func (c *Client) WatchUntil(ctx context.Context, owner, id string, enough func(*
 func (c *Client) follow(ctx context.Context, w *watcher, owner string, job *Job, enough func(*Job) bool) (_ *Job, err error) {
 	poll := time.NewTimer(c.opts.PollInterval)
 	defer poll.Stop()
-	shared := false
+	shared := false // with others who wait
 	for quiet := 0; !enough(job) && ctx.Err() == nil; {
 		var shown *Job
+		var own bool
 		select {
 		case <-w.changed:
-			shown, quiet = c.opts.Signals.seen(w), 0
+			shown, own = c.opts.Signals.seen(w)
+			quiet = 0
 		case <-poll.C:
 			quiet++
 		case <-ctx.Done():
 		}
 		poll.Reset(c.opts.Signals.PauseAfter(quiet, c.opts.PollInterval))
-		if shared = shown != nil; shared {
-			job = shown
+		if shown != nil {
+			job, shared = shown, !own
 			continue
 		}
+		shared = false
 		if job, err = c.look(ctx, owner, job.ID); err != nil {
 			return nil, err
 		}
@@ -96,9 +99,9 @@ func (c *Client) follow(ctx context.Context, w *watcher, owner string, job *Job,
 	if !shared {
 		return job, nil
 	}
-	own := *job // others may be shown the same
-	own.Attempts = slices.Clone(job.Attempts)
-	return &own, nil
+	private := *job
+	private.Attempts = slices.Clone(job.Attempts)
+	return &private, nil
 }
 
 // lookWithin bounds one look at a job for somebody who waits.

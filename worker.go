@@ -260,6 +260,13 @@ func (c *Client) finish(ctx context.Context, p FinishParams, a *Attempt) (Attemp
 	if (p.Outcome == OutcomeSucceeded) != (p.Result != nil) {
 		return AttemptFinishResult{}, &Error{Code: CodeInvalidArgument, Message: "a result goes with succeeded, and only with it"}
 	}
+	violation, job, err := c.violation(ctx, a, p.Result)
+	if err != nil {
+		return AttemptFinishResult{}, err
+	}
+	if violation != nil {
+		params.Violate(job.Policy.Effect, violation)
+	}
 	results, err := c.store.AttemptFinish(ctx, []AttemptFinishParams{params})
 	if err != nil {
 		return AttemptFinishResult{}, Unavailable(err)

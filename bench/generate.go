@@ -27,6 +27,7 @@ type generator struct {
 
 	holds     size
 	made      int // numbers given to keys
+	filled    int // rows generated
 	templates [2]onejob.JobRef
 	claimed   []onejob.Claimed
 	lastOwner string
@@ -198,6 +199,19 @@ func (g *generator) makeTemplates(ctx context.Context) error {
 const copies = `unnest($1::smallint[], $2::text[], $3::text[], $4::bytea[], $5::text[], $6::text[], $7::interval[]) AS
     u (part, id, owner, key_hash, key_prefix, attempt_id, ago)`
 
+// Jobs come one after another: who is younger lies behind, in every table, as it is
+// where rows were not copied.
+const (
+	oldest = 35 * 24 * time.Hour
+	apart  = 250 * time.Millisecond
+)
+
+// age is that of the next row that is generated.
+func (g *generator) age() time.Duration {
+	g.filled++
+	return max(oldest-time.Duration(g.filled)*apart, time.Second)
+}
+
 // fill copies the rows of a template, one statement a table.
 func (g *generator) fill(ctx context.Context, template, count int) error {
 	params, err := g.intents(count)
@@ -211,8 +225,8 @@ func (g *generator) fill(ctx context.Context, template, count int) error {
 	for _, p := range params {
 		parts, ids, owners = append(parts, int16(p.Part)), append(ids, p.ID), append(owners, p.Owner)
 		hashes, prefixes = append(hashes, p.KeyHash), append(prefixes, p.KeyPrefix)
-		attempts = append(attempts, onejob.NewAttemptID(p.Part, time.Now()))
-		ago = append(ago, rand.N(30*24*time.Hour).Truncate(time.Microsecond)) // within the retention
+		attempts = append(attempts, onejob.NewAttemptID(p.ID, 1))
+		ago = append(ago, g.age())
 	}
 	from := g.templates[template]
 	return pgx.BeginFunc(ctx, g.conn, func(tx pgx.Tx) error {
@@ -237,7 +251,7 @@ type copied struct {
 }
 
 func copiedTables(template int) []copied {
-	states := map[string]string{"job_id": "u.id", "owner": "u.owner", "run_after": "t.run_after - u.ago"}
+	states := map[string]string{"job_id": "u.id", "owner": "u.owner", "created_at": "t.created_at - u.ago", "run_after": "t.run_after - u.ago"}
 	tables := []copied{
 		{"jobs", "id", map[string]string{
 			"id": "u.id", "owner": "u.owner", "key_hash": "u.key_hash", "key_prefix": "u.key_prefix", "fingerprint": "u.key_hash",
@@ -258,7 +272,7 @@ func copiedTables(template int) []copied {
 
 // copying is the statement that copies, with all columns that the table has.
 func (c copied) copying(ctx context.Context, tx pgx.Tx) (string, error) {
-	rows, err := tx.Query(ctx, "SELECT attname FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum", c.name)
+	rows, err := tx.Query(ctx, "SELECT attname FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum", c.name)
 	if err != nil {
 		return "", err
 	}

@@ -99,7 +99,7 @@ func (j *judge) memory() {
 func (j *judge) nodes() {
 	j.ratio("G9 two nodes: jobs/s beside one", ref{"nodes", "two nodes", onPostgres, 64}, ref{"nodes", "one node", onPostgres, 64}, perSecond, least(1))
 	name := fmt.Sprintf("%d idle nodes", idleNodes)
-	j.value("G9 "+name+": database, % of a core", ref{"nodes", name, onPostgres, 0}, idleDatabase, below(1))
+	j.value("G9 "+name+": database, % of a core", ref{"idle", name, onPostgres, 0}, idleDatabase, below(1))
 }
 
 // livesCPU is client and database together; no row has it as it is.

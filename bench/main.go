@@ -37,6 +37,7 @@ func main() {
 type settings struct {
 	contests []string
 	only     []string // parts of the names of contestants; none: all
+	runs     int      // of everything
 	rounds   int
 	length   time.Duration // of one turn
 	list     bool
@@ -46,12 +47,14 @@ type settings struct {
 	finished, queued int // jobs that the growth contest ends with
 	curves           string
 	idle, overload   time.Duration
+	lives            int // jobs that the disk contest does at a time
 }
 
 func parse(args []string) (s settings, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	contests := flags.String("contest", "lives,post,start,batches,nodes", "comma-separated contests; -list names them")
+	contests := flags.String("contest", "lives,post,start,batches,nodes,idle", "comma-separated contests; -list names them")
 	only := flags.String("only", "", "comma-separated parts of the names of contestants")
+	flags.IntVar(&s.runs, "runs", 1, "how many times everything is done, with new servers each time; the tables then have the medians of the runs")
 	flags.IntVar(&s.rounds, "rounds", 3, "how many times each contestant has its turn")
 	flags.DurationVar(&s.length, "for", 5*time.Second, "length of one turn")
 	flags.BoolVar(&s.list, "list", false, "list contests and contestants, and measure nothing")
@@ -62,6 +65,7 @@ func parse(args []string) (s settings, err error) {
 	flags.StringVar(&s.curves, "svg", "", "growth: also draw the curves to this `file`")
 	flags.DurationVar(&s.idle, "idle", time.Minute, "memory: how long a server is left alone before it is looked at")
 	flags.DurationVar(&s.overload, "overload", time.Minute, "memory: how long three times too much is offered")
+	flags.IntVar(&s.lives, "lives", 50_000, "disk: jobs to do at a time")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
@@ -74,8 +78,8 @@ func parse(args []string) (s settings, err error) {
 			return s, fmt.Errorf("there is no contest %q; -list names them", name)
 		}
 	}
-	if s.rounds < 1 || s.length <= 0 || s.finished < 1 || s.queued < 1 || s.idle < 0 || s.overload <= 0 || flags.NArg() > 0 {
-		return s, errors.New("-rounds, -for, -finished, -queued and -overload are above zero, -idle is not below, and there are no arguments")
+	if s.runs < 1 || s.rounds < 1 || s.length <= 0 || s.finished < 1 || s.queued < 1 || s.lives < 1 || s.idle < 0 || s.overload <= 0 || flags.NArg() > 0 {
+		return s, errors.New("-runs, -rounds, -for, -finished, -queued, -lives and -overload are above zero, -idle is not below, and there are no arguments")
 	}
 	return s, nil
 }
@@ -93,7 +97,7 @@ func run(ctx context.Context, args []string) error {
 	if chosen.list {
 		return list(os.Stdout, chosen)
 	}
-	r, err := measureAll(ctx, chosen)
+	r, err := measureRuns(ctx, chosen)
 	if err != nil {
 		return err
 	}
@@ -109,7 +113,7 @@ func run(ctx context.Context, args []string) error {
 
 // allContests lists every question, in the order of the tables.
 func allContests() []contest {
-	return []contest{lives(), post(), start(), batches(), nodes(), memory(), growth()}
+	return []contest{lives(), post(), start(), batches(), nodes(), idling(), memory(), disk(), growth()}
 }
 
 // list prints who would take part.

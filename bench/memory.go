@@ -13,6 +13,7 @@ const (
 	resident      figure = "rss_mib"
 	residentEarly figure = "rss_first_third_mib"
 	acceptedRate  figure = "accepted_per_s"
+	unadvised     figure = "refused_without_retry_after"
 	lostOrTwice   figure = "lost_or_twice"
 )
 
@@ -30,6 +31,8 @@ func memory() contest {
 			{resident, "MiB", "%.1f"},
 			{residentEarly, "MiB at first", "%.1f"},
 			{acceptedRate, "accepted/s", "%.0f"},
+			{p99, "acknowledged after, p99 ms", "%.1f"},
+			{unadvised, "refused without Retry-After", "%.0f"},
 			{lostOrTwice, "lost or done twice", "%.0f"},
 		},
 		entries: func(s settings) (all []contestant) {

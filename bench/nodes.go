@@ -18,24 +18,41 @@ const idleNodes = 10
 func nodes() contest {
 	return contest{
 		name: "nodes", title: "Nodes on one PostgreSQL",
-		about: "Lives of jobs through `onejob serve`: 64 connections, spread over the nodes, whose requests wait for the end of the job; " +
-			"and what the database spends while nodes have nothing to do, and without any.",
+		about: "Lives of jobs through `onejob serve`: 64 connections, spread over the nodes, whose requests wait for the end of the job.",
 		columns: []column{
 			{perSecond, "jobs/s", "%.0f"},
 			{p50, "p50 ms", "%.1f"},
 			{p99, "p99 ms", "%.1f"},
-			{idleDatabase, "database, % of a core", "%.2f"},
 		},
 		entries: func(settings) []contestant {
 			return []contestant{
 				{name: "one node", on: onPostgres, callers: 64, turn: busy(1)},
 				{name: "two nodes", on: onPostgres, callers: 64, turn: busy(2)},
+			}
+		},
+	}
+}
+
+// idling is about what nodes cost their database that have nothing to do.
+func idling() contest {
+	return contest{
+		name: "idle", title: "Idle nodes on one PostgreSQL", once: true,
+		about:   "What the database spends by itself, and while ten nodes of `onejob serve` have nothing to do: a provider that they call, questions that they could ask it, and webhooks.",
+		columns: []column{{idleDatabase, "database, % of a core", "%.2f"}},
+		entries: func(settings) []contestant {
+			return []contestant{
 				{name: "no node", on: onPostgres, turn: idle(0)},
 				{name: fmt.Sprintf("%d idle nodes", idleNodes), on: onPostgres, turn: idle(idleNodes)},
 			}
 		},
 	}
 }
+
+// unoccupied is a configuration with everything that a node might look for.
+const unoccupied = `targets: {acme: {provider: http, request: {url: "http://127.0.0.1:9/v1/charges"}, idempotency_header: Idempotency-Key, replay: {safe: true, for: 24h}}}
+kinds: {` + kind + `: {effect: external, targets: [acme]}}
+webhooks: {allow: [127.0.0.0/8], endpoints: [{url: "http://127.0.0.1:9/hook", secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw}]}
+`
 
 // serveAll starts nodes on one store.
 func (at *site) serveAll(ctx context.Context, count int) (nodes []*node, err error) {
@@ -96,13 +113,18 @@ func busy(count int) func(context.Context, *services, time.Duration) (sample, er
 	}
 }
 
-// leastIdle is how long the database is watched at least: its time is counted in
-// steps of ten milliseconds.
-const leastIdle = 5 * time.Second
+const (
+	// leastIdle is how long the database is watched at least: whoever is idle looks
+	// every few seconds.
+	leastIdle = 30 * time.Second
+	// untilIdle is how long it takes until what is done once is done, and nodes that find
+	// nothing have slowed down.
+	untilIdle = 8 * time.Second
+)
 
 func idle(count int) func(context.Context, *services, time.Duration) (sample, error) {
 	return func(ctx context.Context, s *services, d time.Duration) (sample, error) {
-		at, err := s.newSite(ctx, onPostgres, untaken)
+		at, err := s.newSite(ctx, onPostgres, unoccupied)
 		if err != nil {
 			return nil, err
 		}
@@ -111,14 +133,14 @@ func idle(count int) func(context.Context, *services, time.Duration) (sample, er
 			return nil, err
 		}
 		defer closeAll(serving)
-		if err := pause(ctx, 2*time.Second); err != nil { // until what is done once is done
+		if err := pause(ctx, untilIdle); err != nil {
 			return nil, err
 		}
-		began, before := time.Now(), s.databaseTime(onPostgres)
+		began, before := time.Now(), exactTimeOf(s.postgres)
 		if err := pause(ctx, max(d, leastIdle)); err != nil {
 			return nil, err
 		}
-		spent := s.databaseTime(onPostgres) - before
+		spent := exactTimeOf(s.postgres) - before
 		return sample{idleDatabase: 100 * spent.Seconds() / time.Since(began).Seconds()}, nil
 	}
 }

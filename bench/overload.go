@@ -35,6 +35,8 @@ func overloaded(g ground, length time.Duration) func(context.Context, *services,
 		}
 		var told struct {
 			Accepted float64   `json:"accepted_per_s"`
+			P99      float64   `json:"accepted_p99_ms"`
+			Unwise   int       `json:"refused_without_retry_after"`
 			Memory   []float64 `json:"memory_mib_thirds"`
 			Lost     int       `json:"lost"`
 			Twice    int       `json:"twice"`
@@ -47,7 +49,7 @@ func overloaded(g ground, length time.Duration) func(context.Context, *services,
 		}
 		return sample{
 			residentEarly: told.Memory[0], resident: told.Memory[2],
-			acceptedRate: told.Accepted, lostOrTwice: float64(told.Lost + told.Twice),
+			acceptedRate: told.Accepted, p99: told.P99, unadvised: float64(told.Unwise), lostOrTwice: float64(told.Lost + told.Twice),
 		}, nil
 	}
 }

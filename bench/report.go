@@ -19,6 +19,7 @@ type held struct {
 	Title   string    `json:"title"`
 	About   string    `json:"about"`
 	Machine machine   `json:"machine"`
+	Runs    int       `json:"runs,omitempty"` // above one: the figures are medians of theirs
 	Rounds  int       `json:"rounds"`
 	Turn    string    `json:"turn"`
 	Rows    []row     `json:"rows"`

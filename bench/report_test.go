@@ -26,7 +26,7 @@ func TestAPageKeepsTheContestsThatWereNotRun(t *testing.T) {
 	if err := os.WriteFile(page, []byte("before\n"+pageBegin+"stale\n"+pageEnd+"after\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	idle := held{Name: "nodes", Title: "Nodes", Rows: []row{{Name: "10 idle nodes", On: onPostgres, Figures: sample{idleDatabase: 0.5}}}}
+	idle := held{Name: "idle", Title: "Idle nodes", Rows: []row{{Name: "10 idle nodes", On: onPostgres, Figures: sample{idleDatabase: 0.5}}}}
 	for _, r := range []report{{Contests: []held{heldLives(850), idle}}, {Contests: []held{heldLives(950)}}} {
 		if err := r.write(page); err != nil {
 			t.Fatal(err)
@@ -37,7 +37,7 @@ func TestAPageKeepsTheContestsThatWereNotRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := string(text)
-	for _, want := range []string{"before\n", "after\n", "| 950 |", "### Nodes", "| ≥ 0.9 | 0.95 | met |", "| < 1 | 0.5 | met |"} {
+	for _, want := range []string{"before\n", "after\n", "| 950 |", "### Idle nodes", "| ≥ 0.9 | 0.95 | met |", "| < 1 | 0.5 | met |"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the page lacks %q:\n%s", want, got)
 		}

@@ -49,7 +49,11 @@ func (h held) turns() string {
 	if h.Rounds == 1 {
 		return "one turn each"
 	}
-	return fmt.Sprintf("medians of %d rounds, turns of %s", h.Rounds, h.Turn)
+	of := ""
+	if h.Runs > 1 {
+		of = fmt.Sprintf("%d runs of ", h.Runs)
+	}
+	return fmt.Sprintf("medians of %s%d rounds, turns of %s", of, h.Rounds, h.Turn)
 }
 
 // columns are those of the contest that some row has a figure for.

@@ -20,16 +20,24 @@ type Checker struct {
 	expectShape  *shape
 	parts        map[string]*jsonschema.Schema // of members of the output, while linting
 	digest       string
+	prompt       *promptTemplates // nil: the target's configuration makes the request
+	terms        Render
 }
 
 // Compile makes a checker of a contract. A contract that does not pass [Lint] has
 // none: its errors are returned, as an [*Error].
 func Compile(c *Contract) (*Checker, error) {
+	k, _, err := Review(c)
+	return k, err
+}
+
+// Review is [Lint] and [Compile] at once.
+func Review(c *Contract) (*Checker, *Report, error) {
 	l := lint(c)
 	if faults := l.errors(); len(faults) > 0 {
-		return nil, &Error{Faults: faults}
+		return nil, &l.report, &Error{Faults: faults}
 	}
-	return l.checker, nil
+	return l.checker, &l.report, nil
 }
 
 // Digest of the contract.
@@ -43,6 +51,13 @@ func (k *Checker) ValidateInput(raw []byte) []Violation {
 		return found
 	}
 	return bounded(k.inputSchema.violations(value))
+}
+
+// ValidateDocument judges only whether raw is one JSON value and nothing else, written as
+// everybody reads it alike; no schema is asked. Nil: it is.
+func (k *Checker) ValidateDocument(raw []byte) []Violation {
+	_, found := k.document(raw)
+	return bounded(found)
 }
 
 // Validate judges the whole output of a target, as the raw text it is, for an input

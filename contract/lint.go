@@ -116,7 +116,7 @@ func lint(c *Contract) *linter {
 		File: c.Name, Kind: c.Kind, Cases: len(c.CaseList), Repeats: c.Sampling.Repeats,
 		Calls: len(c.CaseList) * c.Sampling.Repeats, Bounds: []Bound{}, Findings: []Finding{},
 	}}
-	l.checker = &Checker{output: c.Output, cap: l.outputCap(), gates: map[string]string{}}
+	l.checker = &Checker{output: c.Output, cap: l.outputCap(), gates: map[string]string{}, terms: c.Render}
 	digest, err := Digest(c)
 	if err != nil {
 		l.error("digest", "", "it has no digest: "+err.Error())
@@ -127,6 +127,7 @@ func lint(c *Contract) *linter {
 	l.prompt()
 	l.params()
 	l.cases()
+	l.rendered()
 	l.plans()
 	l.consequences()
 	return l

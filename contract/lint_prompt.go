@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/ardanlabs/jinja"
 )
 
 // Parameters in neutral words.
@@ -79,17 +77,23 @@ func (l *linter) prompt() {
 	if l.Prompt == nil {
 		return
 	}
+	l.templates()
 	in := l.checker.inputSchema
 	var used []string
 	for _, part := range []struct{ path, text string }{{"prompt.system", l.Prompt.System}, {"prompt.user", l.Prompt.User}} {
-		if _, err := jinja.Compile(part.text); err != nil {
-			l.error("prompt-template", part.path, "the template does not compile: "+err.Error())
+		members := membersOf(part.text)
+		used = append(used, members...)
+		if in == nil || in.shape.kind != objectShape {
 			continue
 		}
-		for _, member := range membersOf(part.text) {
-			used = append(used, member)
-			if in != nil && in.shape.kind == objectShape && in.shape.fields[member] == nil {
+		for _, member := range members {
+			if in.shape.fields[member] == nil {
 				l.error("prompt-unknown", part.path, fmt.Sprintf("input has no %q%s", member, suggest(member, in.shape.names())))
+			}
+		}
+		for _, path := range unknownMembers(part.text, in.shape) {
+			if strings.Count(path, ".") > 1 {
+				l.error("prompt-unknown", part.path, path+" is not there")
 			}
 		}
 	}

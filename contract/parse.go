@@ -20,6 +20,7 @@ type Contract struct {
 	// CaseList are the cases of all files, in their order.
 	CaseList []Case
 
+	text   string // of the file
 	places map[string]place
 }
 
@@ -31,8 +32,12 @@ type Contract struct {
 // written as everybody reads it, each is a fault. All of them are returned at once,
 // as an [*Error], and no contract with them. text is not changed.
 func Parse(name string, text []byte, files fs.FS) (*Contract, error) {
+	return parse(name, text, func(d *decoder, from CaseFiles) []Case { return d.readCases(from, files) })
+}
+
+func parse(name string, text []byte, casesOf func(*decoder, CaseFiles) []Case) (*Contract, error) {
 	d := &decoder{file: name, places: map[string]place{}}
-	c := &Contract{Name: name}
+	c := &Contract{Name: name, text: string(text)}
 	switch {
 	case len(text) > MaxFileBytes:
 		d.faults = append(d.faults, Fault{File: name, Message: fmt.Sprintf("a contract is at most %d bytes", MaxFileBytes)})
@@ -47,7 +52,7 @@ func Parse(name string, text []byte, files fs.FS) (*Contract, error) {
 		c.Output.Finish = []Finish{FinishComplete}
 	}
 	c.places = d.places
-	c.CaseList = d.readCases(c.Cases, files)
+	c.CaseList = casesOf(d, c.Cases)
 	if len(d.faults) > 0 {
 		sortFaults(d.faults)
 		return nil, &Error{Faults: d.faults}

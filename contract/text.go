@@ -186,6 +186,16 @@ var thoughts = regexp.MustCompile(`(?i)^\s*<(think|thinking|thought|reasoning|an
 // is better, where there is one.
 var refusals = regexp.MustCompile(`(?i)^\W*(i('m| am)?( very| so)? (sorry|afraid)|sorry|my apologies|i apologi[sz]e|unfortunately|i (can ?not|can['’]?t|won['’]?t|will not|must decline|am unable|am not able|'m unable|refuse)\b|i['’]m (unable|not able|not allowed|not comfortable)|as an ai\b|this request (violates|goes against))`)
 
+// ReadsLikeRefusal reports whether an output is a refusal in plain text, or a JSON text
+// that is one. It is a guess, by how the text begins, in English.
+func ReadsLikeRefusal(raw []byte) bool {
+	var quoted string
+	if json.Unmarshal(raw, &quoted) == nil {
+		raw = []byte(quoted)
+	}
+	return refusals.Match(raw)
+}
+
 // classifyText names text that has no JSON value at its beginning.
 func classifyText(text []byte) Violation {
 	switch {

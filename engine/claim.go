@@ -30,7 +30,7 @@ func (e *Engine) claimLoop(ctx context.Context) {
 		if claimed > 0 {
 			quiet = 0
 		}
-		pace.poll = e.opts.Signals.PauseAfter(quiet, e.opts.PollInterval)
+		pace.poll = e.pauseAfter(quiet)
 		wait.Reset(pace.next(claimed, due))
 	}
 }
@@ -119,9 +119,10 @@ func jitter(d time.Duration) time.Duration {
 // dispatch tries an attempt in a goroutine of its own. Its slot is taken, and it
 // is in the tally.
 func (e *Engine) dispatch(c onejob.Claimed) {
+	t := e.newTrial(c)
 	go func() {
 		defer e.working.done()
-		e.try(c)
+		e.try(t)
 	}()
 }
 
@@ -139,11 +140,9 @@ func (e *Engine) Reserve(target string) (onejob.StartParams, bool) {
 	return start, true
 }
 
-// Dispatch implements [onejob.Starter].
-func (e *Engine) Dispatch(c onejob.Claimed) {
-	e.opts.Signals.JobShown(withoutInput(c.Job))
-	e.dispatch(c)
-}
+// Dispatch implements [onejob.Starter]. Nobody is told: whoever created the job, or
+// asked for the attempt, is shown it by the commit that started it.
+func (e *Engine) Dispatch(c onejob.Claimed) { e.dispatch(c) }
 
 // withoutInput is a job as those who wait for it read it.
 func withoutInput(job *onejob.Job) *onejob.Job {

@@ -35,6 +35,7 @@ type Engine struct {
 
 	slots      *slots
 	asking     chan struct{} // one for each question that may be open at once
+	wakeups    wakeups
 	held       held
 	linger     lingering
 	working    tally // attempts under way, lingering and reserved ones too
@@ -65,6 +66,7 @@ func New(store onejob.Store, targets []onejob.Target, opts Options) (*Engine, er
 	e.slots = newSlots(opts.Slots)
 	e.asking = make(chan struct{}, askingAtOnce)
 	e.linger.most = opts.Lingering
+	e.wakeups = newWakeups()
 	e.hard, e.hardStop = context.WithCancel(context.Background())
 	return e, nil
 }
@@ -98,7 +100,7 @@ const settleTime = 5 * time.Second
 func (e *Engine) Run(ctx context.Context) error {
 	defer e.hardStop()
 	var loops sync.WaitGroup
-	for _, loop := range []func(context.Context){e.claimLoop, e.sweepLoop, e.decideLoop, e.purgeLoop, e.reconcileLoop, e.askPeopleLoop} {
+	for _, loop := range []func(context.Context){e.claimLoop, e.sweepLoop, e.decideLoop, e.purgeLoop, e.reconcileLoop, e.askPeopleLoop, e.lookLoop} {
 		loops.Go(func() { loop(ctx) })
 	}
 	renewing, stopRenewing := context.WithCancel(context.WithoutCancel(ctx))

@@ -42,6 +42,18 @@ func (h *held) of(jobID string) (trials []*trial) {
 	return trials
 }
 
+// unasked are the jobs of those whose providers have not been asked to give up.
+func (h *held) unasked() (jobs []onejob.JobRef) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for t := range h.trials {
+		if !t.gaveUp.Load() {
+			jobs = append(jobs, onejob.JobRef{Part: t.ref.Part, ID: t.ref.JobID})
+		}
+	}
+	return jobs
+}
+
 func (h *held) renewals(lease time.Duration) []onejob.AttemptRenewParams {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -29,7 +29,7 @@ type Options struct {
 
 	// PollInterval is how often the engine looks for due work without being
 	// woken; while Signals hear other processes and nothing is found the pause grows
-	// up to 4 s. Zero means 500 ms.
+	// up to about 4 s. Zero means 500 ms.
 	PollInterval time.Duration
 
 	// KeepPayloads is how long after its end a job's payload is kept, and
@@ -39,12 +39,23 @@ type Options struct {
 	// Worker names this engine to people. Empty: a random name.
 	Worker string
 
+	// Looker is the store as it can be looked at as a whole. Nil: everything that the
+	// engine might have to do is looked for by itself.
+	Looker onejob.Looker
+	// Endpoints are the ids of those whose webhooks the looker looks for, too: whoever
+	// sends them is woken through Signals.
+	Endpoints []string
+
 	// Signals wake the engine and whoever watches jobs in this process, and in
 	// others where they are connected. Nil: private ones, which wake nobody else.
 	Signals *onejob.Signals
 
 	// Logger gets what operators should know. Nil discards.
 	Logger *slog.Logger
+
+	// Contracts makes the requests of kinds that have a contract, and judges what comes
+	// back. Nil: inputs are sent as they are, and nothing is judged.
+	Contracts Contracts
 
 	// Observer counts. Nil: nobody does.
 	Observer Observer
@@ -60,6 +71,9 @@ type Observer interface {
 	// ProbeAnswered is told of each question about an attempt in doubt, and of what
 	// its answer proves. Empty: nothing.
 	ProbeAnswered(target string, method onejob.ProbeMethod, outcome onejob.Outcome)
+	// GateDecided is told what the gate said of a target that was to take over; reason
+	// is why not, or waiver. Empty: it was certified.
+	GateDecided(kind, target string, allowed bool, reason string)
 	// PeopleAsked is told how many attempts people were asked about.
 	PeopleAsked(attempts int)
 }
@@ -123,4 +137,5 @@ func (nobody) RaceLost(string)                                          {}
 func (nobody) Incident(onejob.EventKind)                                {}
 func (nobody) Swept(int)                                                {}
 func (nobody) ProbeAnswered(string, onejob.ProbeMethod, onejob.Outcome) {}
+func (nobody) GateDecided(string, string, bool, string)                 {}
 func (nobody) PeopleAsked(int)                                          {}

@@ -3,21 +3,9 @@ package engine
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/onejob-dev/onejob"
 )
-
-// raceTimer rings when another lane may start beside an attempt. It never rings
-// for a job that does not race, or in its last lane.
-func (t *trial) raceTimer() (due <-chan time.Time, stop func()) {
-	p := &t.Job.Policy
-	if p.RaceAfter <= 0 || t.Attempt.Lane+1 >= p.Lanes {
-		return nil, func() {}
-	}
-	timer := time.NewTimer(p.RaceAfter)
-	return timer.C, func() { timer.Stop() }
-}
 
 // race starts the next lane beside an attempt that has not answered, if a slot is
 // free and the store agrees: the guard, the gate and the budgets are its to hold.
@@ -41,6 +29,7 @@ func (e *Engine) race(t *trial) {
 		return
 	}
 	e.opts.Logger.Info("racing", "job_id", t.Job.ID, "lane", t.Attempt.Lane+1, "target", results[0].Claimed.Attempt.Target)
+	e.opts.Signals.JobShown(withoutInput(results[0].Claimed.Job))
 	e.Dispatch(*results[0].Claimed)
 }
 
@@ -50,7 +39,11 @@ func (e *Engine) race(t *trial) {
 func (e *Engine) askToCancel(jobID string, but *trial) {
 	for _, t := range e.held.of(jobID) {
 		canceller, able := t.target.Provider.(onejob.Canceller)
-		if t == but || !able {
+		if t == but {
+			continue
+		}
+		t.gaveUp.Store(true)
+		if !able {
 			continue
 		}
 		e.working.add()

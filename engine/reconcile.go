@@ -71,7 +71,7 @@ func (e *Engine) reconcileLoop(ctx context.Context) {
 		if e.reconcile(ctx, targets) > 0 {
 			quiet = 0
 		}
-		wait.Reset(jitter(e.opts.Signals.PauseAfter(quiet, e.opts.PollInterval)))
+		wait.Reset(jitter(e.pauseAfter(quiet)))
 	}
 }
 
@@ -106,6 +106,9 @@ func (e *Engine) find(c onejob.Claimed) {
 	}
 	e.askToGiveUp(q)
 	p := e.ask(q)
+	if !e.judgeFound(q, &p) {
+		return // asked again when the claim of the question ends
+	}
 	p.Ref, p.After = q.ref, q.pause(p.Outcome)
 	if p.Outcome == "" && q.knownBefore() {
 		p.Outcome = onejob.OutcomeUnknown
@@ -211,7 +214,7 @@ func (e *Engine) askPeopleLoop(ctx context.Context) {
 	if e.probes == nil {
 		return
 	}
-	every(ctx, askPeopleEvery, func() {
+	e.whenFound(ctx, e.wakeups.unasked, askPeopleEvery, func() {
 		bounded, cancel := context.WithTimeout(ctx, recordWithin)
 		defer cancel()
 		asked, err := e.probes.AttemptAsk(bounded, askPeopleBatch)

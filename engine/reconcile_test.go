@@ -450,6 +450,8 @@ func (o *watched) ProbeAnswered(target string, method onejob.ProbeMethod, outcom
 	o.probes[target+" "+string(method)+" "+string(outcome)]++
 }
 
+func (o *watched) GateDecided(string, string, bool, string) {}
+
 func (o *watched) PeopleAsked(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -23,6 +23,10 @@ func (q *question) mayReplay() bool {
 // also begins the quarantine anew, so that nobody rules about bytes that are on
 // their way.
 func (e *Engine) replay(q *question) (_ onejob.ProbeRecordParams, sent bool) {
+	again := &trial{Claimed: q.Claimed, target: q.target, ref: q.ref}
+	if e.request(again) != nil {
+		return onejob.ProbeRecordParams{}, false // the bytes that were sent cannot be made again
+	}
 	policy := &q.Job.Policy
 	clock := time.Now()
 	announced := onejob.ProbeRecordParams{
@@ -38,7 +42,7 @@ func (e *Engine) replay(q *question) (_ onejob.ProbeRecordParams, sent bool) {
 	}
 	ctx, cancel := context.WithTimeout(e.hard, policy.Timeout)
 	defer cancel()
-	again := &trial{Claimed: q.Claimed, target: q.target, ref: q.ref, sendBy: clock.Add(policy.SendWithin)}
+	again.sendBy = clock.Add(policy.SendWithin)
 	return readReplay(callOnce(ctx, again)), true
 }
 

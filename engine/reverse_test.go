@@ -44,7 +44,7 @@ func TestOfTwoAttemptsFinishingInReverseOrderTheSecondToReturnLoses(t *testing.T
 }
 
 func TestOfTwoLanesTheFirstToFinishWins(t *testing.T) {
-	policy := onejob.Policy{Targets: []string{"slow", "fast"}, Lanes: 2, Timeout: time.Hour, Failover: onejob.FailoverDeclared, FailoverWhy: "test"}
+	policy := onejob.Policy{Targets: []string{"slow", "fast"}, Lanes: 2, Timeout: time.Hour}
 	targets := map[string]behaviour{"slow": answersAfter(10*time.Minute, `"slow"`), "fast": answersAfter(time.Minute, `"fast"`)}
 	in(t, setting{policy: policy, targets: targets}, func(w *world) {
 		id := w.submit("1").ID
@@ -71,7 +71,7 @@ func TestOfTwoLanesTheFirstToFinishWins(t *testing.T) {
 }
 
 func TestARaceStartsTheNextLaneAfterItsTimeAndNoEarlier(t *testing.T) {
-	policy := onejob.Policy{Targets: []string{"slow", "fast"}, Lanes: 2, RaceAfter: 10 * time.Second, Timeout: time.Hour, Failover: onejob.FailoverDeclared, FailoverWhy: "test"}
+	policy := onejob.Policy{Targets: []string{"slow", "fast"}, Lanes: 2, RaceAfter: 10 * time.Second, Timeout: time.Hour}
 	targets := map[string]behaviour{"slow": answersAfter(10*time.Minute, `"slow"`), "fast": answersAfter(time.Second, `"fast"`)}
 	in(t, setting{policy: policy, targets: targets}, func(w *world) {
 		id := w.submit("1").ID

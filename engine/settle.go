@@ -17,6 +17,10 @@ func (e *Engine) settle(t *trial, s said) {
 		p.Outcome = onejob.OutcomeUnknown
 		p.Failure = &onejob.Failure{Code: "accepted", Message: "the provider accepted the work, and this target cannot be asked how it ended"}
 	}
+	p.Evidence.DroppedParams = t.dropped
+	if !e.judge(t, &p) {
+		return
+	}
 	e.opts.Observer.AttemptEnded(t.target.Name, p.Outcome, time.Since(t.began))
 	e.finish(t, p)
 }
@@ -87,7 +91,7 @@ func (e *Engine) finish(t *trial, p onejob.AttemptFinishParams) {
 	p.Ref, p.ClaimToken = t.ref, t.token
 	giveUp := time.Now().Add(settleTime)
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.hard), settleTime)
+		ctx, cancel := context.WithTimeout(context.Background(), settleTime) // a hard stop does not end it
 		results, err := e.store.AttemptFinish(ctx, []onejob.AttemptFinishParams{p})
 		cancel()
 		if err == nil {
@@ -119,7 +123,7 @@ func retryable(err error) error {
 func (e *Engine) finished(t *trial, p onejob.AttemptFinishParams, r onejob.AttemptFinishResult) {
 	e.noteEnd(t, &p, &r)
 	if won, known := onejob.AfterWin(t.Job, &p, &r); known {
-		e.opts.Signals.JobShown(won)
+		e.opts.Signals.JobGiven(won)
 	} else {
 		e.opts.Signals.JobChanged(t.Job.ID)
 	}
@@ -158,6 +162,8 @@ func (e *Engine) noteEnd(t *trial, p *onejob.AttemptFinishParams, r *onejob.Atte
 // own trial, if it is under way here.
 func (e *Engine) tell(job *onejob.Job, t *trial, r onejob.AttemptFinishResult) {
 	switch {
+	case r.JobState == onejob.JobBlocked && job.Policy.Contract != nil:
+		e.noteRefusal(job.ID)
 	case r.JobState == onejob.JobQueued:
 		e.opts.Signals.WorkReady()
 	case r.State == onejob.AttemptSucceeded && job.Policy.Lanes > 1:

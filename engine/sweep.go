@@ -10,12 +10,17 @@ import (
 const (
 	sweepBatch    = 500
 	decideBatch   = 200
-	purgeBatch    = 500
+	purgeBatch    = 100
 	decideEvery   = 5 * time.Second
 	purgeEvery    = time.Minute
 	sweepAtLeast  = 100 * time.Millisecond
 	sweepAtMost   = 5 * time.Second
 	sweepPerLease = 3
+
+	// purgeRest is how long purging rests after a batch, in times of what that took: a
+	// million jobs that are old at once are no hurry, and others need the store, which on
+	// SQLite is one writer.
+	purgeRest = 2
 )
 
 // sweepLoop ends the claims of workers that went away: what they had not marked
@@ -23,7 +28,7 @@ const (
 // first and acts in a second step, which checks state and lease again.
 func (e *Engine) sweepLoop(ctx context.Context) {
 	interval := min(max(e.opts.Lease/sweepPerLease, sweepAtLeast), sweepAtMost)
-	every(ctx, interval, func() {
+	e.whenFound(ctx, e.wakeups.expired, interval, func() {
 		for ctx.Err() == nil && e.sweepOnce(ctx) {
 		}
 	})
@@ -67,7 +72,7 @@ func (e *Engine) swept(changed []onejob.AttemptRef) {
 // decideLoop decides again about jobs that nothing else would move: blocked ones
 // that a changed certificate may free, and queued ones past their deadline.
 func (e *Engine) decideLoop(ctx context.Context) {
-	every(ctx, decideEvery, func() {
+	e.whenFound(ctx, e.wakeups.undecided, decideEvery, func() {
 		bounded, cancel := context.WithTimeout(ctx, e.opts.Lease)
 		defer cancel()
 		changed, err := e.store.JobDecide(bounded, decideBatch)
@@ -81,13 +86,14 @@ func (e *Engine) decideLoop(ctx context.Context) {
 	})
 }
 
-// purgeLoop empties payloads that are old enough.
+// purgeLoop empties payloads that are old enough, in small batches with pauses.
 func (e *Engine) purgeLoop(ctx context.Context) {
 	if e.opts.KeepPayloads == 0 && e.opts.KeepKeys == 0 {
 		return
 	}
 	every(ctx, purgeEvery, func() {
-		for ctx.Err() == nil && e.purgeOnce(ctx) {
+		for began := time.Now(); ctx.Err() == nil && e.purgeOnce(ctx); began = time.Now() {
+			rest(ctx, purgeRest*time.Since(began))
 		}
 	})
 }
@@ -101,4 +107,14 @@ func (e *Engine) purgeOnce(ctx context.Context) (more bool) {
 	})
 	e.complainUnless(ctx, "could not purge", err)
 	return err == nil && purged == purgeBatch
+}
+
+// rest pauses, unless ctx ends.
+func rest(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
 }

@@ -10,35 +10,42 @@ import (
 )
 
 // try is the life of one attempt in this process: marked, called once, settled.
-func (e *Engine) try(c onejob.Claimed) {
-	slot := &oneSlot{slots: e.slots}
-	defer slot.give()
-	t := &trial{
-		Claimed: c, target: e.targets[c.Attempt.Target],
-		ref: refOf(&c.Attempt), token: c.Attempt.ClaimToken, began: time.Now(),
-	}
+func (e *Engine) try(t *trial) {
+	defer t.slot.give()
 	e.held.add(t)
 	defer e.held.drop(t)
 	if t.target.Provider == nil {
 		e.giveUp(t, "target_unknown", "this engine does not know the target, so nothing was sent")
 		return
 	}
-	if !e.mark(t) {
+	if !e.prepare(t) || !e.mark(t) {
 		return
 	}
 	e.opts.Observer.AttemptStarted(t.target.Name)
-	e.call(t, slot)
+	e.noteGate(t)
+	e.call(t)
 }
 
 // trial is one attempt under way.
 type trial struct {
 	onejob.Claimed
-	target onejob.Target
-	ref    onejob.AttemptRef
-	token  string // the claim's; set once
-	began  time.Time
-	sendBy time.Time   // on our own clock, which started before the mark was asked for
-	sent   atomic.Bool // the whole request was handed to the kernel
+	target  onejob.Target
+	slot    oneSlot
+	ref     onejob.AttemptRef
+	token   string // the claim's; set once
+	began   time.Time
+	input   []byte      // of the request
+	dropped string      // the parameters that it does not carry
+	sendBy  time.Time   // on our own clock, which started before the mark was asked for
+	sent    atomic.Bool // the whole request was handed to the kernel
+	gaveUp  atomic.Bool // the provider was asked to give up, where it can be
+}
+
+func (e *Engine) newTrial(c onejob.Claimed) *trial {
+	return &trial{
+		Claimed: c, target: e.targets[c.Attempt.Target], slot: oneSlot{slots: e.slots},
+		ref: refOf(&c.Attempt), token: c.Attempt.ClaimToken, began: time.Now(),
+	}
 }
 
 func refOf(a *onejob.Attempt) onejob.AttemptRef {
@@ -69,7 +76,9 @@ func (e *Engine) mark(t *trial) bool {
 		e.complain("mark not confirmed; nothing is sent", err, "job_id", t.Job.ID, "attempt_id", t.ref.ID)
 		e.giveUp(t, "mark_unconfirmed", "the store did not confirm the mark, so nothing was sent")
 		return false
-	case results[0].Err != nil: // cancelled, or its lease ended: somebody else has settled it
+	// It was cancelled, its lease ended, or what let it take over did: the attempt is
+	// settled, and its job decided again.
+	case results[0].Err != nil:
 		e.opts.Signals.JobChanged(t.Job.ID)
 		e.opts.Signals.WorkReady()
 		return false
@@ -97,36 +106,15 @@ type said struct {
 
 // call calls the provider once and settles what it says. Silence past the timeout
 // makes the attempt unknown and frees its slot; the call goes on for the linger.
-func (e *Engine) call(t *trial, slot *oneSlot) {
+func (e *Engine) call(t *trial) {
 	ctx, hangUp := context.WithCancel(e.hard)
 	defer hangUp()
-	answered := make(chan said, 1)
-	go func() { answered <- callOnce(ctx, t) }()
-
-	silence := time.NewTimer(t.Job.Policy.Timeout)
-	defer silence.Stop()
-	racing, stopRacing := t.raceTimer()
-	defer stopRacing()
-	for silent := false; !silent; {
-		select {
-		case s := <-answered:
-			e.settle(t, s)
-			return
-		case <-racing:
-			e.race(t)
-		case <-silence.C:
-			silent = true
-		}
-	}
-	e.finish(t, t.silent())
-	slot.give()
-	e.held.drop(t)
-
-	left := e.linger.enter(hangUp)
-	defer left()
-	end := time.AfterFunc(t.Job.Policy.Linger, hangUp)
-	defer end.Stop()
-	e.settle(t, <-answered)
+	v := e.keepVigil(t, hangUp)
+	s := func() said {
+		defer v.end() // even if the provider's code ends the goroutine
+		return callOnce(ctx, t)
+	}()
+	e.settle(t, s)
 }
 
 // silent is the outcome of an attempt that did not answer in time: nothing is proven.
@@ -153,7 +141,7 @@ func callOnce(ctx context.Context, t *trial) (s said) {
 	answer, err := t.target.Provider.Call(ctx, onejob.Request{
 		JobID: t.Job.ID, AttemptID: t.ref.ID, Number: t.Attempt.Number,
 		Kind: t.Job.Kind, Effect: t.Job.Policy.Effect, Target: t.target.Name,
-		Input: t.Job.Input, Metadata: t.Job.Metadata,
+		Input: t.input, Metadata: t.Job.Metadata,
 		ProviderKey: t.Attempt.ProviderKey,
 		SendBy:      t.sendBy, SendWithin: t.Job.Policy.SendWithin,
 		Sent: func() { t.sent.Store(true) },

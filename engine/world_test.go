@@ -80,6 +80,8 @@ type setting struct {
 	// wrap puts something between engine and store.
 	wrap    func(onejob.Store) onejob.Store
 	signals *onejob.Signals // nil: the world's own
+	// waived lets every target take over by a waiver, as all of a kind that races may.
+	waived bool
 	// direct hands new jobs to the engine in the commit that creates them.
 	direct bool
 	// probe answers questions about attempts at a target, asked as reconcile says.
@@ -126,6 +128,10 @@ func openWorld(t *testing.T, s setting) *world {
 	if s.policy.Targets == nil {
 		s.policy.Targets = []string{"a"}
 	}
+	if s.policy.Lanes > 1 || s.waived {
+		s.policy.Contract = &onejob.ContractTerms{Digest: "v1:contract"}
+		w.waive(s.policy.Targets)
+	}
 	engineStore := w.store
 	if s.wrap != nil {
 		engineStore = s.wrap(w.store)
@@ -140,6 +146,9 @@ func openWorld(t *testing.T, s setting) *world {
 		Secret: []byte("a secret of sixteen"), Signals: signals,
 		Kinds: map[string]onejob.Kind{"k": {Policy: s.policy}},
 	}
+	if s.engine.Contracts != nil {
+		options.Judge = s.engine.Contracts
+	}
 	if s.direct {
 		options.Starter = w.engine
 	}
@@ -149,6 +158,39 @@ func openWorld(t *testing.T, s setting) *world {
 	}
 	w.stop = runEngine(w.engine)
 	return w
+}
+
+// waive lets targets take over.
+func (w *world) waive(targets []string) {
+	w.t.Helper()
+	records := w.store.(onejob.CertificateStore)
+	terms := onejob.GateTerms{Targets: map[string]string{}}
+	for _, target := range targets {
+		terms.Targets[target] = "v1:" + target
+		_, err := records.WaiverGrant(w.t.Context(), onejob.Waiver{
+			Kind: "k", ContractDigest: "v1:contract", TargetDigest: "v1:" + target, TargetName: target,
+			Actor: "ann", Reason: "test", ExpiresAt: time.Now().AddDate(1, 0, 0),
+		})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	records.UseGate(terms)
+}
+
+// takeBack revokes every waiver.
+func (w *world) takeBack() {
+	w.t.Helper()
+	records := w.store.(onejob.CertificateStore)
+	waivers, err := records.WaiverList(w.t.Context(), onejob.CertificateListParams{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, waiver := range waivers {
+		if _, err := records.WaiverRevoke(w.t.Context(), waiver.ID, "ann"); err != nil {
+			w.t.Fatal(err)
+		}
+	}
 }
 
 func (w *world) newEngine(store onejob.Store, s setting) *engine.Engine {

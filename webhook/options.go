@@ -79,6 +79,10 @@ type Options struct {
 
 	// Signals wake the sender when a job changed in this process. Nil: it polls.
 	Signals *onejob.Signals
+	// LookedFor says that somebody else looks for what is due, and rings Signals when
+	// there is something. While other processes are heard the sender then looks by
+	// itself only once a minute.
+	LookedFor bool
 	// Logger is told what went wrong. Nil: nobody is.
 	Logger *slog.Logger
 	// Observer counts tries. Nil: nobody does.

@@ -21,7 +21,8 @@ type Sender struct {
 	wires     map[string]http.RoundTripper // by scheme
 	lease     time.Duration
 
-	freed chan struct{} // rung when somebody waits for room and there is some
+	gaveUp time.Time     // when the old were last looked for; Run's own
+	freed  chan struct{} // rung when somebody waits for room and there is some
 
 	mu         sync.Mutex
 	underWay   map[string]int // tries by endpoint
@@ -90,8 +91,9 @@ const (
 	// gather is how long a signal waits for its neighbours: one claim serves all of
 	// a burst.
 	gather = 10 * time.Millisecond
-	// pollWithoutEndpoints is how often the old is given up where nothing is sent.
-	pollWithoutEndpoints = time.Minute
+	// giveUpEvery is how often the old are looked for, and so how often there is
+	// anything to look for where nothing is sent.
+	giveUpEvery = time.Minute
 	// settleTime is how long tries that were cut off get to end.
 	settleTime = 2 * time.Second
 )
@@ -132,6 +134,20 @@ func (s *Sender) full() {
 	}
 }
 
+// restAfter is after how many looks in a row that found nothing they are left to
+// whoever else looks.
+const restAfter = 3
+
+// pauseAfter is how long to wait before the next look of one's own, after a number
+// of them that found nothing.
+func (s *Sender) pauseAfter(quiet int) time.Duration {
+	pause := s.opts.Signals.PauseAfter(quiet, s.opts.PollInterval)
+	if s.opts.LookedFor && quiet >= restAfter && pause > s.opts.PollInterval {
+		return giveUpEvery
+	}
+	return pause
+}
+
 // wait returns when there may be something to send: after a signal, when room was
 // made for an endpoint that had none, and from time to time by itself, which it
 // reports.
@@ -139,9 +155,9 @@ func (s *Sender) wait(ctx context.Context, quiet int) (unasked bool) {
 	var outbox <-chan struct{}
 	poll := s.opts.PollInterval
 	if len(s.endpoints) == 0 {
-		poll = max(poll, pollWithoutEndpoints)
+		poll = max(poll, giveUpEvery)
 	} else if s.opts.Signals != nil {
-		outbox, poll = s.opts.Signals.Outbox(), s.opts.Signals.PauseAfter(quiet, poll)
+		outbox, poll = s.opts.Signals.Outbox(), s.pauseAfter(quiet)
 	}
 	timer := time.NewTimer(jittered(poll))
 	defer timer.Stop()
@@ -171,9 +187,11 @@ func (s *Sender) round(sending context.Context) (claimed, most int) {
 	ctx, cancel := context.WithTimeout(sending, claimTimeout)
 	defer cancel()
 	until := time.Now().Add(s.lease)
-	deliveries, err := s.store.DeliveryClaim(ctx, onejob.DeliveryClaimParams{
-		Endpoints: names, Lease: s.lease, Max: most, GiveUpAfter: s.opts.GiveUpAfter,
-	})
+	p := onejob.DeliveryClaimParams{Endpoints: names, Lease: s.lease, Max: most}
+	if since := time.Since(s.gaveUp); since >= min(giveUpEvery, s.opts.GiveUpAfter) {
+		p.GiveUpAfter, s.gaveUp = s.opts.GiveUpAfter, time.Now()
+	}
+	deliveries, err := s.store.DeliveryClaim(ctx, p)
 	if err != nil && sending.Err() == nil {
 		s.complain("no webhooks could be claimed", err)
 	}

@@ -54,7 +54,8 @@ func Generate(p Params) (printed string, stored onejob.APIKey, err error) {
 	}
 	var random [secretBytes]byte
 	_, _ = rand.Read(random[:]) // never fails since Go 1.24
-	secret := base62(new(big.Int).SetBytes(random[:]), secretLength)
+	text := new(big.Int).SetBytes(random[:]).Text(62)
+	secret := strings.Repeat("0", secretLength-len(text)) + text
 	id := strings.ToLower(rand.Text()[:idLength])
 	body := prefix + id + "_" + secret
 	return body + checksum(body), onejob.APIKey{
@@ -127,12 +128,19 @@ func hash(secret string) []byte {
 }
 
 func checksum(body string) string {
-	return base62(new(big.Int).SetUint64(uint64(crc32.ChecksumIEEE([]byte(body)))), checksumLength)
+	return base62(crc32.ChecksumIEEE([]byte(body)))
 }
 
-func base62(n *big.Int, length int) string {
-	s := n.Text(62)
-	return strings.Repeat("0", length-len(s)) + s
+// base62 writes a checksum as [big.Int.Text] does, with zeros in front. It is asked
+// for with every request.
+func base62(n uint32) string {
+	const digits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	var s [checksumLength]byte
+	for i := len(s) - 1; i >= 0; i-- {
+		s[i] = digits[n%uint32(len(digits))]
+		n /= uint32(len(digits))
+	}
+	return string(s[:])
 }
 
 func isBase62(s string) bool {

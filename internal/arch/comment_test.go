@@ -34,7 +34,7 @@ func TestEveryPackageIsExplained(t *testing.T) {
 // public are the rooms that users import.
 var public = []string{
 	".", "store/memory", "store/sqlite", "store/postgres", "store/doorbell", "store/grouped", "store/storetest",
-	"provider/...", "engine", "contract", "fracture", "sim", "webhook",
+	"provider/...", "engine", "contract", "verification", "fracture", "sim", "webhook",
 }
 
 func TestEverythingPublicIsExplained(t *testing.T) {

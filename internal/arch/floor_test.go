@@ -38,24 +38,31 @@ var floors = []floor{
 	{room: "store/grouped/...", may: []string{"."}, third: others, also: []string{"store/storetest", "store/memory"}},
 	{room: "store/sqlite/...", may: []string{".", "store/sqlite/...", "store/internal/..."}, third: others, also: []string{"store/storetest"}},
 	{room: "store/postgres/...", may: []string{".", "store/postgres/...", "store/internal/..."}, third: others, also: []string{"store/storetest", "store/grouped", "internal/pgtest"}},
+	{room: "internal/template/...", third: others},
+	{room: "internal/tokenizer/...", may: []string{"internal/template"}, third: others},
 	{room: "provider/wire/...", may: []string{"."}, third: others, also: []string{"provider/providertest", "sim"}},
 	{room: "provider/all/...", may: []string{".", "provider/..."}},
-	{room: "provider/...", may: []string{".", "provider/wire/..."}, third: others, also: []string{"provider/providertest", "sim"}},
+	{room: "provider/...", may: []string{".", "provider/wire/...", "internal/template"}, third: others, also: []string{"provider/providertest", "sim"}},
 
 	// The first floor, and its side rooms.
 	{room: "engine/...", may: []string{"."}, also: []string{"store/memory", "sim"}},
-	{room: "contract/...", may: []string{"."}, third: others, also: []string{"store/memory", "sim"}},
+	{room: "contract/...", may: []string{".", "internal/template"}, third: others, also: []string{"store/memory", "sim", "provider/...", "internal/tokenizer"}},
+	{room: "verification/...", may: []string{".", "contract"}, also: []string{"store/memory", "sim", "provider/..."}},
 	{room: "webhook/...", may: []string{"."}, third: others, also: []string{"store/memory", "sim"}},
 
 	// Doors get interfaces; they never see a store, an engine or a provider.
 	{room: "internal/apikey/...", may: []string{"."}, third: others, also: []string{"store/memory"}},
 	{room: "internal/telemetry/...", may: []string{"."}, third: others, also: []string{"store/memory"}},
-	{room: "internal/httpapi/...", may: []string{".", "internal/apikey", "internal/telemetry"}, third: others, also: []string{"store/memory", "store/sqlite", "engine"}},
+	{room: "internal/httpapi/...", may: []string{".", "internal/apikey", "internal/telemetry", "internal/certify"}, third: others, also: []string{"store/memory", "store/sqlite", "engine"}},
 	{room: "internal/frontdoor/...", may: []string{".", "internal/httpapi"}, third: others, also: []string{"store/memory", "engine", "sim", "provider/openai", "provider/anthropic", "internal/apikey"}},
 	{room: "internal/console/...", may: []string{"."}, third: others, also: []string{"store/memory"}},
 
+	// Between first floor and attic: what joins contracts to production.
+	{room: "internal/production/...", may: []string{".", "contract", "engine"}, third: others, also: []string{"store/memory"}},
+	{room: "internal/certify/...", may: []string{".", "contract", "verification"}, third: others, also: []string{"store/memory", "sim", "provider/..."}},
+
 	// The attic.
-	{room: "internal/config/...", may: []string{".", "provider/...", "webhook"}, third: others, by: []string{"internal/cli/...", "internal/crash"}},
+	{room: "internal/config/...", may: []string{".", "provider/...", "webhook", "contract"}, third: others, by: []string{"internal/cli/...", "internal/crash"}},
 	{room: "internal/demo/...", may: []string{".", "sim", "webhook"}, by: []string{"internal/cli/..."}},
 	{room: "internal/loadgen/...", may: []string{"."}, by: []string{"internal/cli/..."}},
 	{room: "internal/cli/...", may: []string{"..."}, third: others, by: []string{"cmd/..."}},

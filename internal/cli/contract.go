@@ -16,7 +16,8 @@ import (
 
 func contractCommand(env Env) *cli.Command {
 	return &cli.Command{
-		Name: "contract", Usage: "say what a kind needs of any target",
+		Name: "contract", Usage: "say what a kind needs of any target, verify targets, and ask who may stand in for whom",
+		Description: "All but lint and diff work on the store directly, by the configuration, so that they\nneed no server.",
 		Commands: []*cli.Command{
 			{
 				Name: "lint", Usage: "report everything about contracts that can be told without a target; exit code 2 if anything is wrong",
@@ -27,6 +28,9 @@ func contractCommand(env Env) *cli.Command {
 					return lintContracts(env, c)
 				},
 			},
+			contractListCommand(env), contractShowCommand(env), contractMatrixCommand(env), contractCanFailoverCommand(env),
+			contractRenderCommand(env), contractVerifyCommand(env), contractReplayCommand(env), contractDiffCommand(env),
+			contractWaiveCommand(env), contractRevokeCommand(env), contractRecordCommand(env),
 		},
 	}
 }
@@ -64,6 +68,23 @@ func lintContracts(env Env, c *cli.Command) error {
 	return nil
 }
 
+func parseContract(path string, text []byte) (*contract.Contract, error) {
+	return contract.Parse(filepath.ToSlash(path), text, os.DirFS(filepath.Dir(path)))
+}
+
+// readContractFile reads a contract, whatever lint would say of it.
+func readContractFile(path string) (*contract.Contract, error) {
+	text, err := os.ReadFile(filepath.Clean(path))
+	if err != nil {
+		return nil, fmt.Errorf("the contract cannot be read: %w", err)
+	}
+	read, err := parseContract(path, text)
+	if err != nil {
+		return nil, &exitError{ExitUsage, err.Error()}
+	}
+	return read, nil
+}
+
 // lintContract reads and lints one file. Its error is that the file cannot be read.
 func lintContract(path string) (*contract.Report, error) {
 	info, err := os.Stat(path)
@@ -77,7 +98,7 @@ func lintContract(path string) (*contract.Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the contract cannot be read: %w", err)
 	}
-	read, err := contract.Parse(filepath.ToSlash(path), text, os.DirFS(filepath.Dir(path)))
+	read, err := parseContract(path, text)
 	var faults *contract.Error
 	switch {
 	case errors.As(err, &faults):

@@ -22,8 +22,11 @@ func doctorCommand(env Env) *cli.Command {
 	return &cli.Command{
 		Name: "doctor", Usage: "look for what would go wrong; silent when all is well",
 		Description: `It checks the configuration, the store and its schema, the clock, the secret,
-whether webhooks go out and whether the targets' names resolve. No provider is
-called. One line a problem on stderr, and exit code 1 if there is any.
+whether webhooks go out and whether the targets' names resolve; and of the store
+whether indexes are missing, tables and indexes are bloated, vacuum falls behind
+or is held up, the log grows and the disk runs full. No provider is called and
+nothing is changed. One line a problem on stderr, each with what to do about it,
+and exit code 1 if there is any.
 
   onejob doctor --probe ready    for containers: exit code 0 if the server is ready`,
 		Flags: []cli.Flag{
@@ -165,8 +168,6 @@ func (x *examination) checkWebhooks(ctx context.Context, store realStore) {
 // checkStore opens an existing store. A SQLite store that does not exist yet is
 // no problem, and is not made.
 func (x *examination) checkStore(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
 	if x.store.SQLite != "" {
 		if _, err := os.Stat(x.store.SQLite); err != nil {
 			return
@@ -175,10 +176,23 @@ func (x *examination) checkStore(ctx context.Context) {
 			return // said already
 		}
 	}
+	opened := x.checkOpen(ctx)
+	switch {
+	case x.store.Postgres != "":
+		x.checkPostgres(ctx, opened)
+	case opened:
+		x.checkSQLite(ctx)
+	}
+}
+
+// checkOpen opens the store, and reports whether it could.
+func (x *examination) checkOpen(ctx context.Context) (opened bool) {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
 	store, err := openStore(ctx, x.cfg, false, nil)
 	if err != nil {
 		x.problem("store: %s", oneLine(err))
-		return
+		return false
 	}
 	defer func() { _ = store.Close() }()
 	if err := store.Check(ctx); err != nil {
@@ -190,9 +204,7 @@ func (x *examination) checkStore(ctx context.Context) {
 	if err == nil && len(keys) == 0 {
 		x.problem("keys: there is none, so every request is answered 401; make one with: onejob keys create --owner NAME")
 	}
-	if x.store.Postgres != "" {
-		x.checkPostgres(ctx)
-	}
+	return true
 }
 
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -59,7 +59,7 @@ func runServe(ctx context.Context, env Env, c *cli.Command) error {
 	if len(cfg.File.Kinds) == 0 {
 		return &exitError{code: ExitUsage, message: "no kinds are declared in " + nameOf(cfg) + ": write one with onejob init, or try onejob dev"}
 	}
-	for _, warning := range cfg.Warnings {
+	for _, warning := range append(cfg.Warnings, cfg.WarningsAt(env.NowFunc())...) {
 		log.Warn("configuration: " + warning)
 	}
 	if path, err := cfg.GenerationPath(); err == nil && path == "" {

@@ -16,9 +16,11 @@ import (
 	"github.com/onejob-dev/onejob"
 	"github.com/onejob-dev/onejob/engine"
 	"github.com/onejob-dev/onejob/internal/apikey"
+	"github.com/onejob-dev/onejob/internal/certify"
 	"github.com/onejob-dev/onejob/internal/config"
 	"github.com/onejob-dev/onejob/internal/frontdoor"
 	"github.com/onejob-dev/onejob/internal/httpapi"
+	"github.com/onejob-dev/onejob/internal/production"
 	"github.com/onejob-dev/onejob/internal/telemetry"
 	"github.com/onejob-dev/onejob/store/doorbell"
 	"github.com/onejob-dev/onejob/store/generation"
@@ -34,7 +36,9 @@ type server struct {
 	store    *generation.Store
 	engine   *engine.Engine
 	sender   *webhook.Sender
-	bell     *doorbell.Bell // nil: no other process has this store
+	line     *production.Line // nil: no kind has a contract
+	office   *certify.Office  // nil: the same
+	bell     *doorbell.Bell   // nil: no other process has this store
 	http     *http.Server
 	listener net.Listener
 
@@ -59,7 +63,7 @@ func newServer(ctx context.Context, env Env, cfg *config.Config, migrate bool, l
 	if s.store, err = s.watch(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.wire(env, secret); err != nil {
+	if err := s.wire(ctx, env, secret); err != nil {
 		return nil, err
 	}
 	s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Listen)
@@ -84,7 +88,7 @@ func (s *server) watch(ctx context.Context) (*generation.Store, error) {
 
 // wire joins the parts: client and engine share signals, so that a new job
 // starts at once, and both tell the metrics.
-func (s *server) wire(env Env, secret onejob.Secret) error {
+func (s *server) wire(ctx context.Context, env Env, secret onejob.Secret) error {
 	targets, err := s.cfg.Targets(secret)
 	if err != nil {
 		return err
@@ -94,19 +98,30 @@ func (s *server) wire(env Env, secret onejob.Secret) error {
 	if n, shared := s.keys.(onejob.Notifier); shared {
 		s.bell = doorbell.New(n, signals, doorbell.Options{Logger: s.log})
 	}
+	looker, _ := s.keys.(onejob.Looker)
 	b := buildOf()
 	metrics := telemetry.NewMetrics(telemetry.Options{
 		Kinds: namesOf(kinds), Version: b.Version, Revision: b.Revision, StatsFunc: s.store.Stats, NowFunc: env.NowFunc,
 	})
+	if err := useContracts(ctx, s.cfg, s.store, targets); err != nil {
+		return err
+	}
+	s.line, err = newLine(s.cfg, targets, production.Options{Store: s.store, Observer: metrics, Logger: s.log, NowFunc: env.NowFunc})
+	if err != nil {
+		return err
+	}
+	if s.office, err = newOffice(s.cfg, targets, certify.Options{Store: s.store, Logger: s.log, NowFunc: env.NowFunc}); err != nil {
+		return err
+	}
 	s.engine, err = engine.New(s.store, targets, engine.Options{
 		Slots: s.cfg.Workers.Slots, Lease: time.Duration(s.cfg.Workers.Lease), Drain: time.Duration(s.cfg.Workers.Drain),
 		KeepPayloads: time.Duration(s.cfg.Retention.Jobs), KeepKeys: time.Duration(s.cfg.Retention.Keys),
-		Signals: signals, Logger: s.log, Observer: metrics,
+		Looker: looker, Endpoints: endpointIDs(s.cfg), Signals: signals, Logger: s.log, Observer: metrics, Contracts: s.contracts(),
 	})
 	if err != nil {
 		return err
 	}
-	if s.sender, err = s.newSender(signals, metrics); err != nil {
+	if s.sender, err = s.newSender(signals, metrics, looker != nil); err != nil {
 		return err
 	}
 	admission, err := httpapi.NewAdmission(httpapi.AdmissionOptions{
@@ -118,7 +133,7 @@ func (s *server) wire(env Env, secret onejob.Secret) error {
 	}
 	client, err := onejob.New(s.store, onejob.Options{
 		Secret: []byte(secret.Reveal()), Kinds: kinds, MaxInputBytes: int(s.cfg.Limits.MaxBodyBytes),
-		AdmitFunc: admission.Admit, SubscribeFunc: s.cfg.SubscribeFunc(), Starter: s.engine, Signals: signals, NowFunc: env.NowFunc,
+		AdmitFunc: admission.Admit, SubscribeFunc: s.cfg.SubscribeFunc(), Starter: s.engine, Judge: s.judge(), Signals: signals, NowFunc: env.NowFunc,
 	})
 	if err != nil {
 		return err
@@ -131,7 +146,7 @@ func (s *server) wire(env Env, secret onejob.Secret) error {
 		Doors:  doors,
 		Client: client, Keys: apikey.NewAuthenticator(s.keys, apikey.Options{NowFunc: env.NowFunc}),
 		MaxBodyBytes: int(s.cfg.Limits.MaxBodyBytes), MaxRequests: s.cfg.Limits.MaxRequests,
-		Callbacks: callbacksOf(targets), Secret: secret,
+		Callbacks: callbacksOf(targets), Secret: secret, Contracts: s.office,
 		Pulled: pulled(targets), Endpoints: endpointInfos(s.cfg.WebhookEndpoints()),
 		Metrics: metrics.Handler(), Observer: metrics, DrainingFunc: s.draining.Load,
 		OwnerRate: s.cfg.Limits.PerOwner.Rate, KeepPayloads: time.Duration(s.cfg.Retention.Jobs), KeepKeys: time.Duration(s.cfg.Retention.Keys),
@@ -142,6 +157,22 @@ func (s *server) wire(env Env, secret onejob.Secret) error {
 	}
 	s.http = httpapi.Server(handler, s.log)
 	return nil
+}
+
+// contracts is what the engine knows of contracts. Nil: there is none.
+func (s *server) contracts() engine.Contracts {
+	if s.line == nil {
+		return nil
+	}
+	return s.line
+}
+
+// judge is what the client knows of them.
+func (s *server) judge() onejob.OutputJudge {
+	if s.line == nil {
+		return nil
+	}
+	return s.line
 }
 
 // callbacksOf lists the targets whose providers report by themselves.
@@ -159,7 +190,7 @@ func callbacksOf(targets []onejob.Target) map[string]httpapi.CallbackReader {
 // callable is what clients of providers' APIs may name as a model.
 func callable(cfg *config.Config) map[string]frontdoor.Model {
 	models := map[string]frontdoor.Model{}
-	for name, m := range cfg.Models() {
+	for name, m := range cfg.Callables() {
 		models[name] = frontdoor.Model{Kind: m.Kind, Target: m.Target, API: frontdoor.API(m.API)}
 	}
 	return models
@@ -211,6 +242,9 @@ func (s *server) serve(ctx context.Context) error {
 	defer stopWatching()
 	var watched sync.WaitGroup
 	watched.Go(func() { s.store.Run(watching) })
+	if s.line != nil {
+		watched.Go(func() { s.line.Run(watching) })
+	}
 	if s.bell != nil {
 		watched.Go(func() { s.bell.Run(watching) })
 	}
@@ -257,6 +291,9 @@ func (s *server) stopAnswering(ctx context.Context) error {
 // close lets go of what is open. It may be called on a half-made server.
 func (s *server) close() error {
 	var errs []error
+	if s.office != nil {
+		s.office.Close()
+	}
 	if s.listener != nil {
 		if err := s.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 			errs = append(errs, err)

@@ -5,17 +5,27 @@ import (
 	"time"
 
 	"github.com/onejob-dev/onejob"
+	"github.com/onejob-dev/onejob/internal/config"
 	"github.com/onejob-dev/onejob/internal/httpapi"
 	"github.com/onejob-dev/onejob/webhook"
 )
 
 // newSender makes what tells endpoints that jobs have ended.
-func (s *server) newSender(signals *onejob.Signals, observer webhook.Observer) (*webhook.Sender, error) {
+func (s *server) newSender(signals *onejob.Signals, observer webhook.Observer, lookedFor bool) (*webhook.Sender, error) {
 	return webhook.New(s.store, webhook.Options{
 		Endpoints: s.cfg.WebhookEndpoints(), Allow: s.cfg.AllowedNetworks(), BodyFunc: httpapi.WebhookBody,
 		Timeout: time.Duration(s.cfg.Webhooks.Timeout), Schedule: s.cfg.WebhookSchedule(),
-		Signals: signals, Logger: s.log, Observer: observer,
+		Signals: signals, LookedFor: lookedFor, Logger: s.log, Observer: observer,
 	})
+}
+
+// endpointIDs are those of the configured endpoints.
+func endpointIDs(cfg *config.Config) (ids []string) {
+	endpoints := cfg.WebhookEndpoints()
+	for i := range endpoints {
+		ids = append(ids, endpoints[i].ID())
+	}
+	return ids
 }
 
 // warnOfDisabledEndpoints says which of the configured endpoints are sent nothing.

@@ -26,7 +26,11 @@ func (c *Config) Kinds() map[string]onejob.Kind {
 		}
 	}
 	for name, k := range c.File.Kinds {
-		kinds[name] = onejob.Kind{Policy: k.policy()}
+		kind := onejob.Kind{Policy: k.policy()}
+		if contract := c.Contracts[name]; contract != nil {
+			kind.Policy.Contract, kind.CheckFunc = contract.terms(), contract.checkInput
+		}
+		kinds[name] = kind
 	}
 	return kinds
 }
@@ -43,7 +47,7 @@ func (c *Config) Targets(secret onejob.Secret) ([]onejob.Target, error) {
 			})
 			continue
 		}
-		provider, err := t.provider(c.callbackURL(name, secret))
+		provider, err := c.provider(&t, c.callbackURL(name, secret))
 		if err != nil {
 			return nil, fmt.Errorf("targets.%s: %w", name, err)
 		}
@@ -68,16 +72,20 @@ type digester interface {
 	Digest() string
 }
 
-func (t *Target) provider(callbackURL func(onejob.Request) string) (digester, error) {
+func (c *Config) provider(t *Target, callbackURL func(onejob.Request) string) (digester, error) {
 	switch {
 	case t.HTTP != nil:
 		o := t.HTTP.options()
 		o.CallbackURLFunc = callbackURL
 		return httpcall.New(o)
 	case t.OpenAI != nil:
-		return openai.New(t.OpenAI.options())
+		o := t.OpenAI.options()
+		o.Tokenizer = c.Tokenizer(t.Model())
+		return openai.New(o)
 	case t.Anthropic != nil:
-		return anthropic.New(t.Anthropic.options())
+		o := t.Anthropic.options()
+		o.Tokenizer = c.Tokenizer(t.Model())
+		return anthropic.New(o)
 	}
 	return nil, errors.New("no provider is configured")
 }
@@ -86,6 +94,8 @@ func (t *OpenAITarget) options() openai.Options {
 	return openai.Options{
 		BaseURL: t.BaseURL, Model: t.Model, APIKey: t.APIKey.Value, Organization: t.Organization, Project: t.Project,
 		API: openai.API(t.API), Background: t.Background,
+		Map: t.Map, MinTemperature: t.MinTemperature, Pinned: t.Pinned, SelfHosted: t.SelfHosted,
+		ContextTokens: t.ContextTokens, Upstream: t.Upstream.Only,
 		Price: wire.TokenPrice(t.Price), Outcomes: rulesOf(t.Outcomes),
 		MaxResponseBytes: t.MaxResponseBytes, DialTimeout: time.Duration(t.DialTimeout),
 	}
@@ -94,6 +104,8 @@ func (t *OpenAITarget) options() openai.Options {
 func (t *AnthropicTarget) options() anthropic.Options {
 	return anthropic.Options{
 		BaseURL: t.BaseURL, Version: t.Version, Model: t.Model, APIKey: t.APIKey.Value, MaxTokens: t.MaxTokens,
+		Map: t.Map, MinTemperature: t.MinTemperature, Pinned: t.Pinned, SelfHosted: t.SelfHosted,
+		ContextTokens: t.ContextTokens, Upstream: t.Upstream.Only,
 		Price: wire.TokenPrice(t.Price), Outcomes: rulesOf(t.Outcomes),
 		MaxResponseBytes: t.MaxResponseBytes, DialTimeout: time.Duration(t.DialTimeout),
 	}

@@ -23,7 +23,7 @@ func (c *Config) check(d *decoder) {
 	c.Webhooks.check(d, "webhooks")
 	for _, name := range sortedKeys(c.File.Targets) {
 		target := c.File.Targets[name]
-		target.check(d, "targets."+name, c.PublicURL)
+		c.checkTarget(d, "targets."+name, &target)
 		c.warnOfTarget(name, &target)
 	}
 	used := map[string]bool{}
@@ -48,8 +48,11 @@ func (c *Config) warn(format string, args ...any) {
 }
 
 func (c *Config) warnOfKind(name string, k *Kind) {
-	if len(k.Targets) > 1 && k.Failover.Mode == onejob.FailoverCertified {
-		c.warn("kinds.%s: failover is certified and this version issues no certificates, so a job stays at its first target; say {declared: \"<why>\"} or never", name)
+	if len(k.Targets) > 1 && k.Failover.Mode == onejob.FailoverCertified && k.Contract == "" {
+		c.warn("kinds.%s: failover is certified and there is no contract to be certified for, so a job stays at its first target; name a contract, or say {declared: \"<why>\"} or never", name)
+	}
+	if k.Race.After > 0 && k.Contract == "" {
+		c.warn("kinds.%s: a racing lane starts only at a certified target, and there is no contract to be certified for, so none starts; declared stands in for the certificate of a fallback alone", name)
 	}
 	for _, target := range k.Targets {
 		if t := c.File.Targets[target]; t.Worker != nil && k.Race.After > 0 {
@@ -67,6 +70,9 @@ func (c *Config) checkServer(d *decoder) {
 		}
 	}
 	checkURL(d, "public_url", c.PublicURL)
+	if !d.faulty("environment") && !nameForm.MatchString(c.Environment) {
+		d.fault("environment", quote(c.Environment)+" is not a name: use letters, digits, _, . and -, at most 100")
+	}
 	if !d.faulty("store") {
 		if _, err := ParseStore(c.Store.Value.Reveal()); err != nil {
 			d.fault("store", err.Error())
@@ -187,20 +193,21 @@ func (k *Kind) policy() onejob.Policy {
 	}
 }
 
-func (t *Target) check(d *decoder, path, publicURL string) {
+func (c *Config) checkTarget(d *decoder, path string, t *Target) {
 	switch {
 	case t.HTTP != nil:
 		t.HTTP.check(d, path)
-		t.HTTP.checkAsynchronous(d, path, publicURL)
+		t.HTTP.checkAsynchronous(d, path, c.PublicURL)
 	case t.OpenAI != nil:
 		t.OpenAI.check(d, path)
 	case t.Anthropic != nil:
 		checkURL(d, path+".base_url", t.Anthropic.BaseURL)
 	}
+	t.Model().check(d, path)
 	if t.variant() == nil || t.Worker != nil || d.faulty(path) {
 		return
 	}
-	provider, err := t.provider(nil)
+	provider, err := c.provider(t, nil)
 	if err != nil {
 		d.faultsOf(err, path)
 		return

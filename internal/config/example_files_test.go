@@ -34,6 +34,7 @@ func TestEveryExampleIsValid(t *testing.T) {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no examples: %v", err)
 	}
+	paths = append(paths, "../../examples/triage/onejob.yaml")
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("0123456789abcdef0123456789abcdef"), 0o600); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,8 @@ type File struct {
 	// GenerationFile is outside the store, and outside its backups.
 	GenerationFile string `yaml:"generation_file" doc:"The file that tells a store that was restored from a backup: it keeps the highest number of the store's generation that this node has seen. Keep it out of the store's backups. Absent: beside a SQLite store, FILE.generation; PostgreSQL then has none."`
 
+	Environment string `yaml:"environment" default:"default" doc:"What certificates are issued for and looked for under, as in prod."`
+
 	Targets map[string]Target `yaml:"targets" keys:"names" doc:"The places where a job can be tried, by name."`
 	Kinds   map[string]Kind   `yaml:"kinds" keys:"names" doc:"The sorts of job there are, by name."`
 
@@ -74,7 +76,7 @@ type Kind struct {
 	Unknown     Unknown  `yaml:"unknown" doc:"What happens to an attempt whose outcome is not known."`
 	Race        Race     `yaml:"race" optional:"true" doc:"Several targets at once, for effect none only. Absent: no race."`
 
-	Contract later `yaml:"contract"`
+	Contract string `yaml:"contract" doc:"The contract of the kind, a file relative to this one. Every output is held to it, and failover certified goes by certificates for it. Absent: nothing is judged, and nothing is certified."`
 }
 
 // Backoff is the pause between attempts.

@@ -27,6 +27,9 @@ const maxFileBytes = 4 << 20
 type Config struct {
 	File
 
+	// Contracts by kind. Kinds without one are not in it.
+	Contracts map[string]*Contract
+
 	// Path of the file that was read. Empty: none was.
 	Path string
 	// Warnings are settings that work and may not do what was meant.
@@ -78,10 +81,17 @@ func Load(p LoadParams) (*Config, error) {
 	c.check(d)
 	if p.StoreOnly {
 		d.dropFaults("targets", "kinds", "webhooks")
+		return c.unless(d, nil)
 	}
-	if len(d.faults) > 0 {
-		sortFaults(d.faults)
-		return nil, &Error{Faults: d.faults}
+	return c.unless(d, c.readContracts(d))
+}
+
+// unless returns the configuration unless something is wrong with it or with what
+// it names.
+func (c *Config) unless(d *decoder, elsewhere []Fault) (*Config, error) {
+	sortFaults(d.faults)
+	if faults := append(d.faults, elsewhere...); len(faults) > 0 {
+		return nil, &Error{Faults: faults}
 	}
 	return c, nil
 }

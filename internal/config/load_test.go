@@ -235,7 +235,6 @@ func TestKeysOfFeaturesToComeAreRefusedByName(t *testing.T) {
 	t.Parallel()
 
 	tests := []struct{ text, at, what string }{
-		{minimal + "  k: {effect: none, targets: [acme], contract: c.yaml}\n", "6:38: kinds.k", "contract"},
 		{minimal + "  k: {effect: none, targets: [acme], unknown: {assume: failed}}\n", "6:48: kinds.k.unknown", "assume"},
 	}
 	for _, tt := range tests {

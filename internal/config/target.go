@@ -53,20 +53,28 @@ type OutcomeRule struct {
 
 // OpenAITarget speaks the OpenAI API, at OpenAI or at a compatible server.
 type OpenAITarget struct {
-	Provider         string        `yaml:"provider" required:"true" enum:"openai" doc:"OpenAI or a compatible server."`
-	BaseURL          string        `yaml:"base_url" doc:"Where the API is, without /chat/completions or /responses. Absent: OpenAI's own."`
-	API              string        `yaml:"api" enum:"chat|responses" doc:"What is called: chat completions or responses. Absent: responses with background, else chat."`
-	Background       bool          `yaml:"background" default:"false" doc:"Responses go on without a connection and are looked up until they are done: they are asked for with background and store true. It needs api responses."`
-	Lookup           *OpenAILookup `yaml:"lookup" doc:"How responses are looked up. Absent: every 2s, and one that is not found proves nothing."`
-	Model            string        `yaml:"model" required:"true" doc:"The model's name there."`
-	APIKey           Secret        `yaml:"api_key" doc:"The credential; ${env:NAME} and ${file:/path} are resolved. A base_url may do without."`
-	Organization     string        `yaml:"organization" doc:"Absent: not sent."`
-	Project          string        `yaml:"project" doc:"Absent: not sent."`
-	Price            Price         `yaml:"price" doc:"What tokens cost. Absent: no price is told."`
-	MaxExecution     Duration      `yaml:"max_execution" min:"1ms" max:"3650d" doc:"The longest it can still be working after the request went out."`
-	MaxResponseBytes int64         `yaml:"max_response_bytes" min:"1" max:"1073741824" doc:"The largest answer that is kept, in bytes. Absent: the provider's own bound."`
-	DialTimeout      Duration      `yaml:"dial_timeout" min:"1ms" max:"5m" doc:"Bounds the making of a connection. Absent: the provider's own bound."`
-	Outcomes         []OutcomeRule `yaml:"outcomes" doc:"What certain answers prove, ahead of the usual table."`
+	Provider         string            `yaml:"provider" required:"true" enum:"openai" doc:"OpenAI or a compatible server."`
+	BaseURL          string            `yaml:"base_url" doc:"Where the API is, without /chat/completions or /responses. Absent: OpenAI's own."`
+	API              string            `yaml:"api" enum:"chat|responses" doc:"What is called: chat completions or responses. Absent: responses with background, else chat."`
+	Background       bool              `yaml:"background" default:"false" doc:"Responses go on without a connection and are looked up until they are done: they are asked for with background and store true. It needs api responses."`
+	Lookup           *OpenAILookup     `yaml:"lookup" doc:"How responses are looked up. Absent: every 2s, and one that is not found proves nothing."`
+	Model            string            `yaml:"model" required:"true" doc:"The model's name there."`
+	APIKey           Secret            `yaml:"api_key" doc:"The credential; ${env:NAME} and ${file:/path} are resolved. A base_url may do without."`
+	Organization     string            `yaml:"organization" doc:"Absent: not sent."`
+	Project          string            `yaml:"project" doc:"Absent: not sent."`
+	Price            Price             `yaml:"price" doc:"What tokens cost. Absent: no price is told."`
+	MaxExecution     Duration          `yaml:"max_execution" min:"1ms" max:"3650d" doc:"The longest it can still be working after the request went out."`
+	MaxResponseBytes int64             `yaml:"max_response_bytes" min:"1" max:"1073741824" doc:"The largest answer that is kept, in bytes. Absent: the provider's own bound."`
+	DialTimeout      Duration          `yaml:"dial_timeout" min:"1ms" max:"5m" doc:"Bounds the making of a connection. Absent: the provider's own bound."`
+	Pinned           bool              `yaml:"pinned" default:"false" doc:"The name is a dated snapshot that does not move. Absent: it is taken for an alias, whose certificates last a shorter time."`
+	SelfHosted       bool              `yaml:"self_hosted" default:"false" doc:"You serve the model yourself, so that it moves when you move it."`
+	ContextTokens    int               `yaml:"context_tokens" min:"1" max:"100000000" doc:"How many tokens the model's context has. Absent: a prompt is not held to it."`
+	MinTemperature   float64           `yaml:"min_temperature" default:"0" min:"0" max:"2" doc:"The least temperature that the model takes."`
+	Tokenizer        Tokenizer         `yaml:"tokenizer" doc:"How tokens are counted for contracts."`
+	Map              map[string]string `yaml:"map" doc:"The wire's own names of a contract's parameters, as in max_output_tokens: max_tokens; drop leaves a tuning parameter out. Absent: the names that this program knows."`
+	RetiresAt        string            `yaml:"retires_at" doc:"The day on which the provider retires the model, as in 2027-03-31. It is warned of 30 days ahead."`
+	Upstream         Upstream          `yaml:"upstream" doc:"Who serves the model behind an aggregator."`
+	Outcomes         []OutcomeRule     `yaml:"outcomes" doc:"What certain answers prove, ahead of the usual table."`
 }
 
 // OpenAILookup says how responses are looked up.
@@ -77,17 +85,35 @@ type OpenAILookup struct {
 
 // AnthropicTarget speaks the Anthropic messages API.
 type AnthropicTarget struct {
-	Provider         string        `yaml:"provider" required:"true" enum:"anthropic" doc:"The Anthropic messages API."`
-	BaseURL          string        `yaml:"base_url" doc:"Where the API is, without /v1/messages. Absent: Anthropic's own."`
-	Version          string        `yaml:"version" doc:"The version of the API. Absent: the one this program knows."`
-	Model            string        `yaml:"model" required:"true" doc:"The model's name there."`
-	APIKey           Secret        `yaml:"api_key" doc:"The credential; ${env:NAME} and ${file:/path} are resolved."`
-	MaxTokens        int64         `yaml:"max_tokens" min:"1" doc:"The bound on what is generated, for inputs that name none."`
-	Price            Price         `yaml:"price" doc:"What tokens cost. Absent: no price is told."`
-	MaxExecution     Duration      `yaml:"max_execution" min:"1ms" max:"3650d" doc:"The longest it can still be working after the request went out."`
-	MaxResponseBytes int64         `yaml:"max_response_bytes" min:"1" max:"1073741824" doc:"The largest answer that is kept, in bytes. Absent: the provider's own bound."`
-	DialTimeout      Duration      `yaml:"dial_timeout" min:"1ms" max:"5m" doc:"Bounds the making of a connection. Absent: the provider's own bound."`
-	Outcomes         []OutcomeRule `yaml:"outcomes" doc:"What certain answers prove, ahead of the usual table."`
+	Provider         string            `yaml:"provider" required:"true" enum:"anthropic" doc:"The Anthropic messages API."`
+	BaseURL          string            `yaml:"base_url" doc:"Where the API is, without /v1/messages. Absent: Anthropic's own."`
+	Version          string            `yaml:"version" doc:"The version of the API. Absent: the one this program knows."`
+	Model            string            `yaml:"model" required:"true" doc:"The model's name there."`
+	APIKey           Secret            `yaml:"api_key" doc:"The credential; ${env:NAME} and ${file:/path} are resolved."`
+	MaxTokens        int64             `yaml:"max_tokens" min:"1" doc:"The bound on what is generated, for inputs that name none."`
+	Price            Price             `yaml:"price" doc:"What tokens cost. Absent: no price is told."`
+	MaxExecution     Duration          `yaml:"max_execution" min:"1ms" max:"3650d" doc:"The longest it can still be working after the request went out."`
+	MaxResponseBytes int64             `yaml:"max_response_bytes" min:"1" max:"1073741824" doc:"The largest answer that is kept, in bytes. Absent: the provider's own bound."`
+	DialTimeout      Duration          `yaml:"dial_timeout" min:"1ms" max:"5m" doc:"Bounds the making of a connection. Absent: the provider's own bound."`
+	Pinned           bool              `yaml:"pinned" default:"false" doc:"The name is a dated snapshot that does not move. Absent: it is taken for an alias, whose certificates last a shorter time."`
+	SelfHosted       bool              `yaml:"self_hosted" default:"false" doc:"You serve the model yourself, so that it moves when you move it."`
+	ContextTokens    int               `yaml:"context_tokens" min:"1" max:"100000000" doc:"How many tokens the model's context has. Absent: a prompt is not held to it."`
+	MinTemperature   float64           `yaml:"min_temperature" default:"0" min:"0" max:"2" doc:"The least temperature that the model takes."`
+	Tokenizer        Tokenizer         `yaml:"tokenizer" doc:"How tokens are counted for contracts."`
+	Map              map[string]string `yaml:"map" doc:"The wire's own names of a contract's parameters, as in max_output_tokens: max_tokens; drop leaves a tuning parameter out. Absent: the names that this program knows."`
+	RetiresAt        string            `yaml:"retires_at" doc:"The day on which the provider retires the model, as in 2027-03-31. It is warned of 30 days ahead."`
+	Upstream         Upstream          `yaml:"upstream" doc:"Who serves the model behind an aggregator."`
+	Outcomes         []OutcomeRule     `yaml:"outcomes" doc:"What certain answers prove, ahead of the usual table."`
+}
+
+// Tokenizer says how tokens are counted.
+type Tokenizer struct {
+	Count string `yaml:"count" doc:"remote, vllm and llama.cpp ask the target, each in its own way; tiktoken:o200k_base and tiktoken:cl100k_base count here; file:PATH counts by a tokenizer.json, relative to this file. Absent: remote where the API has a way, else not at all."`
+}
+
+// Upstream says who serves a model behind an aggregator.
+type Upstream struct {
+	Only []string `yaml:"only" doc:"The providers that the aggregator may use, and no other. A certificate of an aggregator needs it."`
 }
 
 // WorkerTarget is programs that take attempts over HTTP. Nothing is called.

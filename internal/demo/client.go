@@ -23,6 +23,11 @@ type reply struct {
 		Blocked *struct {
 			Reason string `json:"reason"`
 			Detail string `json:"detail"`
+
+			Candidates []struct {
+				Target string `json:"target"`
+				Reason string `json:"reason"`
+			} `json:"candidates"`
 		} `json:"blocked"`
 		CompletedBy string    `json:"completed_by"`
 		Attempts    []attempt `json:"attempts"`
@@ -50,7 +55,8 @@ type attempt struct {
 	Evidence struct {
 		Error string `json:"error"`
 	} `json:"evidence"`
-	CostMicros int64 `json:"cost_micros"`
+	CostMicros    int64  `json:"cost_micros"`
+	CertificateID string `json:"certificate_id"`
 }
 
 // send sends one request. header pairs come as name, value.

@@ -46,6 +46,7 @@ var acts = []act{
 	{"race", "of two lanes one wins, and the other is kept with its cost", playRace},
 	{"worker", "a frozen worker's attempt is unknown, and its late answer never wins twice", playWorker},
 	{"webhook", "one end is told once, under one id, however often it is sent", playWebhook},
+	{"failover", "only a target that was shown to meet the contract takes over", playFailover},
 	{"restart", "kill -9 loses nothing and sends nothing twice", playRestart},
 }
 

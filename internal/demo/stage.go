@@ -112,6 +112,11 @@ workers: {slots: 4, lease: 1s, drain: 5s}
 secret: a-secret-for-this-demo-only
 %s
 `, s.primary.URL(), target, s.fallback.URL(), kind, s.webhooks)
+	return s.openWith(ctx, config)
+}
+
+// openWith is open with a configuration of the act's own.
+func (s *stage) openWith(ctx context.Context, config string) error {
 	if err := os.WriteFile(s.path("onejob.yaml"), []byte(config), 0o600); err != nil {
 		return err
 	}

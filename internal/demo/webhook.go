@@ -26,8 +26,8 @@ func playWebhook(ctx context.Context, s *stage) error {
 	}
 	defer r.close()
 	s.primary.Script(sim.MustParse("hold")...)
-	kind := `{effect: none, targets: [acme, backup], timeout: 20s, race: {after: 200ms, lanes: 2}, failover: {declared: "both draw the same picture"}}`
-	if err := s.open(ctx, kind, ""); err != nil {
+	kind := `{effect: none, contract: charge.yaml, targets: [acme, backup], timeout: 20s, race: {after: 200ms, lanes: 2}, failover: {declared: "both draw the same picture"}}`
+	if err := s.openRace(ctx, kind, ""); err != nil {
 		return err
 	}
 	first, err := s.submit(ctx, "order-8", "8", 100)

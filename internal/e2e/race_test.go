@@ -3,6 +3,8 @@ package e2e_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -59,12 +61,14 @@ targets:
 kinds:
   charge:
     effect: none
+    contract: charge.yaml
     targets: [slow, fast]
     timeout: 30s
     race: {after: 200ms, lanes: 2}
     failover: {declared: "both draw the same picture"}
 secret: "a secret that all nodes share"
 `, slow.URL(), fast.URL()))
+		s.waive("fast")
 		told := newReceiver(t, accepts)
 		s.tell("50ms", told.URL+"/hooks")
 		n := s.newNode()
@@ -99,4 +103,35 @@ secret: "a secret that all nodes share"
 			t.Errorf("%d and %d executions; want one in each lane", slow.TotalExecutions(), fast.TotalExecutions())
 		}
 	})
+}
+
+// anyAnswer is a contract that every answer keeps.
+const anyAnswer = `apiVersion: onejob/contract.v1
+kind: charge
+input_schema:
+  type: object
+  additionalProperties: false
+  required: [order, amount]
+  properties: {order: {type: string, maxLength: 100}, amount: {type: integer, minimum: 0}}
+output: {media: binary}
+cases: {files: [cases.jsonl], min_distinct: 5}
+gates: {structure: {min_rate: 0.5, max_failures: 0}}
+side_effects: none
+failover: {automatic: true}
+`
+
+// waive writes the contract charge.yaml, and a person's word that a target may stand
+// in under it: a racing lane needs that, or a certificate.
+func (s *site) waive(target string) {
+	s.t.Helper()
+	cases := `{"id":"c-0","input":{"order":"","amount":0},"tags":["hostile"]}` + "\n"
+	for i := 1; i < 5; i++ {
+		cases += fmt.Sprintf(`{"id":"c-%d","input":{"order":"o-%d","amount":%d}}`+"\n", i, i, i)
+	}
+	for name, text := range map[string]string{"charge.yaml": anyAnswer, "cases.jsonl": cases} {
+		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.run("contract", "waive", "charge", "--target", target, "--reason", "both draw the same picture", "--until", "1h", "--config", s.config(), "--store", s.store)
 }

@@ -95,7 +95,8 @@ func TestAnotherOwnersIDAnswersExactlyAsOneThatDoesNotExist(t *testing.T) {
 	w := newWorld(t, withWebhooks)
 	job, attempt := w.unknown("k1", ticket)
 	theirs := ids{job, attempt, w.deliveryAbout(job), "ep_bob"}
-	none := ids{onejob.NewJobID(7, w.clock.Now()), onejob.NewAttemptID(7, w.clock.Now()), onejob.NewDeliveryID(7), "ep_nobody"}
+	noJob := onejob.NewJobID(7, w.clock.Now())
+	none := ids{noJob, onejob.NewAttemptID(noJob, 1), onejob.NewDeliveryID(7), "ep_nobody"}
 	stranger := w.key("mallory", onejob.RoleOperator, false)
 	sub := w.key("alice", onejob.RoleOperator, true) // alice/x is not alice
 

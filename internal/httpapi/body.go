@@ -19,12 +19,8 @@ import (
 // readJSON reads a whole body within its bounds. Size and media type come before
 // anything else that is said of it. A body that is not there is nil.
 func (a *api) readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	tooLarge := &onejob.Error{
-		Code:    onejob.CodePayloadTooLarge,
-		Message: fmt.Sprintf("the body is larger than %d bytes", a.opts.MaxBodyBytes),
-	}
 	if r.ContentLength > int64(a.opts.MaxBodyBytes) {
-		return nil, tooLarge
+		return nil, a.tooLarge()
 	}
 	if r.ContentLength == 0 {
 		return nil, nil
@@ -32,15 +28,22 @@ func (a *api) readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if err := checkMedia(r.Header); err != nil {
 		return nil, err
 	}
-	body, err := readAll(http.MaxBytesReader(w, r.Body, int64(a.opts.MaxBodyBytes)), r.ContentLength)
+	body, err := readAll(w, r, int64(a.opts.MaxBodyBytes))
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
-		return nil, tooLarge
+		return nil, a.tooLarge()
 	case err != nil:
 		return nil, &onejob.Error{Code: onejob.CodeInvalidRequest, Message: "the body did not arrive whole", Err: err}
 	}
 	return body, nil
+}
+
+func (a *api) tooLarge() error {
+	return &onejob.Error{
+		Code:    onejob.CodePayloadTooLarge,
+		Message: fmt.Sprintf("the body is larger than %d bytes", a.opts.MaxBodyBytes),
+	}
 }
 
 // readNothing refuses members of a body where none are known.
@@ -52,13 +55,14 @@ func (a *api) readNothing(w http.ResponseWriter, r *http.Request) error {
 	return decode(body, &struct{}{})
 }
 
-// readAll is [io.ReadAll] with room for what is announced.
-func readAll(from io.Reader, announced int64) ([]byte, error) {
-	if announced < 0 {
-		return io.ReadAll(from)
+// readAll reads a body of at most so many bytes. One that is announced is no longer
+// than that: the server sees to it.
+func readAll(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+	if r.ContentLength < 0 {
+		return io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	}
-	body := make([]byte, announced)
-	_, err := io.ReadFull(from, body)
+	body := make([]byte, r.ContentLength)
+	_, err := io.ReadFull(r.Body, body)
 	return body, err
 }
 

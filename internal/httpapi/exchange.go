@@ -7,20 +7,17 @@ import (
 
 // exchange is what the layers know of one request.
 type exchange struct {
+	answer recorder
 	route  string // the pattern's path; empty: none was found
 	caller caller
-	// release gives back the place among the requests being served. It may be
-	// called more than once.
-	release func()
-	// endHold gives back the place among those that hold, once the answer is
-	// written. It may be called more than once.
-	endHold func()
+	served place // among the requests being served
+	held   place // among those that hold, until the answer is written
 }
 
 type exchangeKey struct{}
 
-func withExchange(r *http.Request) (*http.Request, *exchange) {
-	x := &exchange{release: func() {}, endHold: func() {}}
+func withExchange(w http.ResponseWriter, r *http.Request) (*http.Request, *exchange) {
+	x := &exchange{answer: recorder{ResponseWriter: w}}
 	return r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)), x
 }
 
@@ -45,3 +42,23 @@ func (g gauge) enter() bool {
 }
 
 func (g gauge) leave() { <-g }
+
+// place is one in a gauge. It belongs to the goroutine of its request.
+type place struct{ in gauge }
+
+// take takes a place, if there is one.
+func (p *place) take(in gauge) bool {
+	if !in.enter() {
+		return false
+	}
+	p.in = in
+	return true
+}
+
+// leave gives the place back. It may be called more than once.
+func (p *place) leave() {
+	if p.in != nil {
+		p.in.leave()
+		p.in = nil
+	}
+}

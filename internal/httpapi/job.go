@@ -142,7 +142,7 @@ func actionsOf(j *onejob.Job) []Action {
 	case onejob.BlockAttemptUnknown:
 		actions = append(actions, Action{"POST", "/v1/attempts/" + j.Blocked.AttemptID + "/resolve", "say what became of the attempt, with evidence"})
 	case onejob.BlockFailoverNotCertified:
-		actions = append(actions, Action{"POST", jobPath + "/attempts", "start an attempt at a candidate once it may take over"})
+		actions = append(actions, Action{"POST", jobPath + "/attempts", "start an attempt at the first target again, or at a candidate once it may take over"})
 	case onejob.BlockParked, onejob.BlockNeedsOperator:
 		actions = append(actions, Action{"POST", jobPath + "/unblock", "let the job go on, with a reason"})
 	case onejob.BlockFailoverUnproven, onejob.BlockTargetsExhaustedUnproven:

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/onejob-dev/onejob"
@@ -41,8 +41,8 @@ func (rec *recorder) Unwrap() http.ResponseWriter { return rec.ResponseWriter }
 func (a *api) record(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := a.opts.NowFunc()
-		r, x := withExchange(r)
-		rec := &recorder{ResponseWriter: w}
+		r, x := withExchange(w, r)
+		rec := &x.answer
 		defer func() {
 			fault := recover()
 			if fault != nil {
@@ -93,14 +93,21 @@ func methodLabel(method string) string {
 // shown inside nothing.
 const apiPolicy = "default-src 'none'; frame-ancestors 'none'"
 
+// protection is what every answer carries. Its values are shared by all of them and
+// must not be changed in place, which neither Set nor Add does.
+var protection = map[string][]string{
+	"X-Content-Type-Options":  only("nosniff"),
+	"Referrer-Policy":         only("no-referrer"),
+	"Cache-Control":           only("no-store"),
+	"Content-Security-Policy": only(apiPolicy),
+}
+
+func only(value string) []string { return []string{value} }
+
 // protect sets the headers that every answer carries.
 func (a *api) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cache-Control", "no-store")
-		h.Set("Content-Security-Policy", apiPolicy)
+		maps.Copy(w.Header(), protection)
 		next.ServeHTTP(w, r)
 	})
 }
@@ -113,18 +120,17 @@ func (a *api) bound(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		if !a.serving.enter() {
+		x := exchangeOf(r)
+		if !x.served.take(a.serving) {
 			a.fail(w, r, &onejob.Error{
 				Code: onejob.CodeOverloaded, RetryAfter: time.Second,
 				Message: "the server is serving as many requests as it can; ask again with the same idempotency key",
 			})
 			return
 		}
-		x := exchangeOf(r)
-		x.release = sync.OnceFunc(a.serving.leave)
 		defer func() {
-			x.release()
-			x.endHold()
+			x.served.leave()
+			x.held.leave()
 		}()
 		next.ServeHTTP(w, r)
 	})
@@ -158,12 +164,11 @@ func (a *api) checkOrigin(next http.Handler) http.Handler {
 // begins to stop. done ends the holding; the place is kept until the answer has
 // been written, and whoever does not read that is cut off.
 func (a *api) hold(w http.ResponseWriter, r *http.Request, d time.Duration) (ctx context.Context, done func(), ok bool) {
-	if !a.holding.enter() {
+	x := exchangeOf(r)
+	if !x.held.take(a.holding) {
 		return nil, nil, false
 	}
-	x := exchangeOf(r)
-	x.endHold = sync.OnceFunc(a.holding.leave)
-	x.release()
+	x.served.leave()
 	ctx, cancel := context.WithCancel(r.Context())
 	if d > 0 {
 		ctx, cancel = context.WithTimeout(r.Context(), d)

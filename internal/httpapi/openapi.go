@@ -109,6 +109,8 @@ func document(routes []route) ([]byte, error) {
 			item.Get = op
 		case http.MethodPost:
 			item.Post = op
+		case http.MethodDelete:
+			item.Delete = op
 		default:
 			return nil, fmt.Errorf("the document knows no method %q", rt.method())
 		}

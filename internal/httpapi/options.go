@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/onejob-dev/onejob"
+	"github.com/onejob-dev/onejob/internal/certify"
 )
 
 // Authenticator says whose key a printed key is. It returns
@@ -47,6 +48,9 @@ type Options struct {
 	// Pulled are the targets whose attempts workers take, by name. Empty: there is
 	// nothing to claim.
 	Pulled map[string]onejob.TargetPins
+
+	// Contracts knows of contracts and certificates. Nil: no kind has a contract.
+	Contracts *certify.Office
 
 	// MaxBodyBytes bounds a request's body. Zero means 1 MiB.
 	MaxBodyBytes int

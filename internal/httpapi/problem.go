@@ -80,6 +80,8 @@ type Problem struct {
 	AttemptID  string             `json:"attempt_id,omitzero"`
 	Reason     string             `json:"reason,omitzero" doc:"Why a fallback was refused"`
 	Candidates []onejob.Candidate `json:"candidates,omitzero" nullable:"false" doc:"Targets that might take over, and why they may not"`
+	Contract   string             `json:"contract,omitzero" doc:"Digest of the contract that a refused fallback was judged by"`
+	Target     string             `json:"target,omitzero" doc:"Digest of the target that was refused"`
 }
 
 const problemType = "urn:onejob:problem:"
@@ -99,6 +101,7 @@ func problemOf(err error) (p Problem, retryAfter time.Duration) {
 		Type: problemType + string(e.Code), Title: v.title, Status: v.status, Detail: e.Message,
 		Code: e.Code, Retryable: v.retryable, Advice: v.advice,
 		JobID: e.JobID, AttemptID: e.AttemptID, Reason: e.Reason, Candidates: e.Candidates,
+		Contract: e.Contract, Target: e.TargetDigest,
 	}, e.RetryAfter
 }
 

@@ -127,7 +127,7 @@ func TestWhatIsNotThereIsAProblemToo(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, path := range []string{
 		"/nope", "/v1/callbacks/acme", "/openai/v1/chat/completions", "/anthropic/v1/messages",
-		"/v1/contracts", "/v1/certificates", "/metrics", "/v1/jobs/x/nope",
+		"/v1/contracts/triage/matrix", "/v1/verifications/run_x", "/metrics", "/v1/jobs/x/nope",
 	} {
 		w.do(request{method: "GET", path: path, key: w.admin}).wantProblem(t, http.StatusNotFound, onejob.CodeNotFound)
 	}

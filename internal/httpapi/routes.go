@@ -86,6 +86,17 @@ func (a *api) routes() []route {
 		{"GET /v1/audit", operator, a.listAudit, listAuditDoc()},
 		{"GET /v1/costs", viewer, a.listCosts, listCostsDoc()},
 
+		{"GET /v1/contracts", viewer, a.listContracts, listContractsDoc()},
+		{"GET /v1/contracts/{kind}/matrix", viewer, a.getMatrix, getMatrixDoc()},
+		{"GET /v1/contracts/{kind}/can-failover", viewer, a.getFailover, getFailoverDoc()},
+		{"POST /v1/contracts/{kind}/verify", operator, a.verifyContract, verifyContractDoc()},
+		{"GET /v1/verifications/{id}", viewer, a.getVerification, getVerificationDoc()},
+		{"GET /v1/certificates", viewer, a.listCertificates, listCertificatesDoc()},
+		{"POST /v1/certificates/{id}/revoke", operator, a.revokeCertificate, revokeCertificateDoc()},
+		{"GET /v1/waivers", viewer, a.listWaivers, listWaiversDoc()},
+		{"POST /v1/waivers", operator, a.grantWaiver, grantWaiverDoc()},
+		{"DELETE /v1/waivers/{id}", operator, a.revokeWaiver, revokeWaiverDoc()},
+
 		{"GET /v1/limits", viewer, a.getLimits, getLimitsDoc()},
 		{"GET /openapi.json", viewer, a.getOpenAPI, getOpenAPIDoc()},
 		{"GET /docs", viewer, a.getDocs, getDocsDoc()},

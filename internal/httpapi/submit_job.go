@@ -113,8 +113,11 @@ func (a *api) submitJob(w http.ResponseWriter, r *http.Request) error {
 	if job, err = a.waitSettled(w, r, job, watch.Until); err != nil {
 		return err
 	}
-	w.Header().Set("Location", "/v1/jobs/"+job.ID)
-	return a.writeJob(w, statusOf(job), job)
+	status := statusOf(job)
+	if status != http.StatusAccepted { // which says so itself
+		w.Header().Set("Location", "/v1/jobs/"+job.ID)
+	}
+	return a.writeJob(w, status, job)
 }
 
 // observeSubmit counts what found or made a job, and what met another intent.

@@ -81,12 +81,13 @@ func run(ctx context.Context, args []string) error {
 	defer s.close()
 	o := offer(ctx, s, p)
 	lost, err := s.audit(ctx, o)
+	r := o.result(s, p, lost)
 	if p.json {
-		err = errors.Join(err, o.encode(os.Stdout, s, p, lost))
+		err = errors.Join(err, r.encode(os.Stdout))
 	} else {
-		o.print(os.Stdout, s, p, lost)
+		r.print(os.Stdout, p)
 	}
-	if lost > 0 || len(s.provider.Duplicates()) > 0 {
+	if r.Lost > 0 || r.Twice > 0 {
 		err = errors.Join(err, errors.New("something was lost or done twice"))
 	}
 	return err

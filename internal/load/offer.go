@@ -2,12 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +17,7 @@ type offered struct {
 	accepted map[string]string // job id by order
 	took     []time.Duration   // until an acceptance
 	refused  map[int]int       // by status
+	unwise   int               // refusals that did not say when to come again
 	failed   int               // no answer
 	skipped  int               // the client itself could not keep up
 	memory   []float64         // MiB, once a second
@@ -60,18 +57,21 @@ func offer(ctx context.Context, s *site, p plan) *offered {
 
 func (o *offered) one(ctx context.Context, s *site, order string) {
 	start := time.Now()
-	status, id, err := s.send(ctx, order, o.pad)
+	got, err := s.send(ctx, order, o.pad)
 	took := time.Since(start)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
 	case err != nil:
 		o.failed++
-	case status == http.StatusAccepted || status == http.StatusOK:
-		o.accepted[order] = id
+	case got.status == http.StatusAccepted || got.status == http.StatusOK:
+		o.accepted[order] = got.id
 		o.took = append(o.took, took)
 	default:
-		o.refused[status]++
+		o.refused[got.status]++
+		if got.advice == "" {
+			o.unwise++
+		}
 	}
 }
 
@@ -95,55 +95,4 @@ func (o *offered) watchMemory(ctx context.Context, s *site) {
 		o.memory = append(o.memory, m)
 		o.mu.Unlock()
 	}
-}
-
-func (o *offered) print(w io.Writer, s *site, p plan, lost int64) {
-	seconds := p.length.Seconds()
-	slices.Sort(o.took)
-	line := func(name, format string, args ...any) {
-		_, _ = fmt.Fprintf(w, "%-22s "+format+"\n", append([]any{name}, args...)...)
-	}
-	line("capacity", "%.0f jobs/s (%d slots, %s at the provider)", p.capacity(), p.slots, p.latency)
-	line("offered", "%.0f/s for %s", p.times*p.capacity(), p.length)
-	line("accepted", "%d (%.0f/s)", len(o.accepted), float64(len(o.accepted))/seconds)
-	for _, status := range slices.Sorted(maps.Keys(o.refused)) {
-		line("refused", "%d with %d", o.refused[status], status)
-	}
-	line("no answer", "%d", o.failed)
-	line("not sent", "%d (the client had %d calls open)", o.skipped, openCalls)
-	if n := len(o.took); n > 0 {
-		line("acknowledged after", "p50 %s, p99 %s", o.took[n/2].Round(10*time.Microsecond), o.took[n*99/100].Round(10*time.Microsecond))
-	}
-	if steady := o.steady(); len(steady) > 0 {
-		low, high := slices.Min(steady), slices.Max(steady)
-		middle := (low + high) / 2
-		line("memory", "%.1f to %.1f MiB (±%.1f %%); median of each third %.1f", low, high, 100*(high-low)/2/middle, thirds(steady))
-	}
-	line("lost", "%d of %d acknowledged", lost, len(o.accepted))
-	line("executed at provider", "%d, %d of them twice", s.provider.TotalExecutions(), len(s.provider.Duplicates()))
-}
-
-// steady is the memory after the first sixth, which warms up.
-func (o *offered) steady() []float64 { return o.memory[len(o.memory)/6:] }
-
-// thirds are the medians of three thirds. They show whether something grows: a
-// garbage collector's ups and downs do not move them.
-func thirds(values []float64) (medians []float64) {
-	for i := range 3 {
-		third := slices.Sorted(slices.Values(values[i*len(values)/3 : (i+1)*len(values)/3]))
-		if len(third) > 0 {
-			medians = append(medians, third[len(third)/2])
-		}
-	}
-	return medians
-}
-
-// encode says what the benchmark reads.
-func (o *offered) encode(w io.Writer, s *site, p plan, lost int64) error {
-	return json.NewEncoder(w).Encode(map[string]any{
-		"accepted_per_s":    float64(len(o.accepted)) / p.length.Seconds(),
-		"memory_mib_thirds": thirds(o.steady()),
-		"lost":              lost,
-		"twice":             len(s.provider.Duplicates()),
-	})
 }

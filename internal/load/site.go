@@ -105,12 +105,19 @@ func (s *site) close() {
 	}
 }
 
-// send submits one order and returns the status and, once accepted, the job's id.
-func (s *site) send(ctx context.Context, order string, pad string) (status int, id string, err error) {
+// answer is what a submission was answered with.
+type answer struct {
+	status int
+	id     string // of the job, once accepted
+	advice string // Retry-After
+}
+
+// send submits one order.
+func (s *site) send(ctx context.Context, order string, pad string) (answer, error) {
 	body := fmt.Sprintf(`{"kind":"charge","input":{"order":%q,"pad":%q}}`, order, pad)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/v1/jobs", strings.NewReader(body))
 	if err != nil {
-		return 0, "", err
+		return answer{}, err
 	}
 	req.GetBody = nil
 	req.Header.Set("Authorization", "Bearer "+s.key)
@@ -119,10 +126,10 @@ func (s *site) send(ctx context.Context, order string, pad string) (status int, 
 	return s.do(req)
 }
 
-func (s *site) do(req *http.Request) (status int, id string, err error) {
+func (s *site) do(req *http.Request) (answer, error) {
 	resp, err := s.client.Do(req)
 	if err != nil {
-		return 0, "", err
+		return answer{}, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	var job struct {
@@ -130,10 +137,10 @@ func (s *site) do(req *http.Request) (status int, id string, err error) {
 		State string `json:"state"`
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&job); err != nil {
-		return resp.StatusCode, "", err
+		return answer{}, err
 	}
 	_, _ = io.Copy(io.Discard, resp.Body)
-	return resp.StatusCode, job.ID, nil
+	return answer{resp.StatusCode, job.ID, resp.Header.Get("Retry-After")}, nil
 }
 
 // memory is the server's resident memory in MiB; zero where it cannot be read.
@@ -185,9 +192,9 @@ func (s *site) audit(ctx context.Context, o *offered) (lost int64, err error) {
 // again sends an order until it is answered with a job.
 func (s *site) again(ctx context.Context, order, pad string) (id string, err error) {
 	for ctx.Err() == nil {
-		status, id, err := s.send(ctx, order, pad)
-		if err != nil || status != http.StatusTooManyRequests {
-			return id, err
+		got, err := s.send(ctx, order, pad)
+		if err != nil || got.status != http.StatusTooManyRequests {
+			return got.id, err
 		}
 	}
 	return "", ctx.Err()

@@ -12,8 +12,7 @@ var mutations = []mutation{
 		name: "slot taken twice, PostgreSQL",
 		edits: []edit{
 			{"store/postgres/slot.go", "AND s.completed_by IS NULL ", ""},
-			{"store/postgres/success.go", "WHERE s.completed_by IS NULL AND s.state NOT IN ('failed', 'cancelled')\n     ORDER BY", "WHERE s.state NOT IN ('failed', 'cancelled')\n     ORDER BY"},
-			{"store/postgres/success.go", "AND s.completed_by IS NULL AND s.state NOT IN ('failed', 'cancelled')\nRETURNING", "AND s.state NOT IN ('failed', 'cancelled')\nRETURNING"},
+			{"store/postgres/success.go", "AND s.completed_by IS NULL AND s.state", "AND s.state"},
 		},
 		tests: []string{"-run", "TestStore/(LateSuccess|Race|AttemptFinish)", "./store/postgres"},
 	},
@@ -358,5 +357,55 @@ var mutations = []mutation{
 		name:  "contract: a live verification of an effect",
 		edits: []edit{{"contract/lint_plan.go", "if l.Verify.Mode == \"live\" {", "if l.Verify.Mode == \"\" {"}},
 		tests: []string{"./contract"},
+	},
+	{
+		name:  "no gate, SQLite",
+		edits: []edit{{"gate.go", "v := judgeFacts(policy.Contract, facts, now)", "v := Verdict{Allowed: true}"}},
+		tests: []string{"-run", "TestStore/Gate", "./store/sqlite"},
+	},
+	{
+		name:  "no gate, PostgreSQL",
+		edits: []edit{{"gate.go", "v := judgeFacts(policy.Contract, facts, now)", "v := Verdict{Allowed: true}"}},
+		tests: []string{"-run", "TestStore/Gate", "./store/postgres"},
+	},
+	{
+		name:  "a declaration opens a race",
+		edits: []edit{{"decide.go", "d.job.Policy.Failover == FailoverDeclared && d.ask.Lane == 0", "d.job.Policy.Failover == FailoverDeclared"}},
+		tests: []string{"-run", "TestStore/Gate/ADeclaration", "./store/sqlite"},
+	},
+	{
+		name:  "a second attempt inherits what let the first start",
+		edits: []edit{{"decide.go", "if target == d.job.firstTarget() {\n\t\treturn Verdict{Allowed: true}", "if target != \"\" {\n\t\treturn Verdict{Allowed: true}"}},
+		tests: []string{"-run", "TestStore/Gate/ASecondAttempt", "./store/sqlite"},
+	},
+	{
+		name:  "a mark that does not look at the gate, SQLite",
+		edits: []edit{{"store/sqlite/attempt_mark.go", "AND `+jobGoesOn+` AND `+permitted,", "AND `+jobGoesOn+` AND ? IS NOT NULL AND ? IS NOT NULL`,"}},
+		tests: []string{"-run", "TestStore/(GateAtTheMark|Concurrent/Nothing)", "./store/sqlite"},
+	},
+	{
+		name:  "a mark that does not look at the gate, PostgreSQL",
+		edits: []edit{{"store/postgres/mark.go", "AND (a.certificate_id IS NULL AND a.waiver_id IS NULL OR ` + sqlPermittedOfAttempt + `)", ""}},
+		tests: []string{"-run", "TestStore/(GateAtTheMark|Concurrent/Nothing)", "./store/postgres"},
+	},
+	{
+		name:  "an attempt that nobody keeps a certificate for, PostgreSQL",
+		edits: []edit{{"store/postgres/start.go", " WHERE ` + sqlPermitted + `\n", ""}},
+		tests: []string{"-run", "TestStore/Concurrent/NothingStartsAfterARevocation", "./store/postgres"},
+	},
+	{
+		name:  "several verdicts stand, SQLite",
+		edits: []edit{{"store/sqlite/migration/00001_tables.sql", "CREATE UNIQUE INDEX certificates_standing", "CREATE INDEX certificates_standing"}},
+		tests: []string{"-run", "TestStore/CertificateConstraint", "./store/sqlite"},
+	},
+	{
+		name:  "several verdicts stand, PostgreSQL",
+		edits: []edit{{"store/postgres/migration/00001_tables.sql", "CREATE UNIQUE INDEX certificates_standing", "CREATE INDEX certificates_standing"}},
+		tests: []string{"-run", "TestStore/CertificateConstraint", "./store/postgres"},
+	},
+	{
+		name:  "an answer counts twice, SQLite",
+		edits: []edit{{"store/sqlite/verification.go", "WHERE response_id = ? OR run_id", "WHERE response_id <> ? AND run_id"}},
+		tests: []string{"-run", "TestStore/Verification", "./store/sqlite"},
 	},
 }

@@ -52,6 +52,7 @@ type Metrics struct {
 	peopleAsked      prometheus.Counter
 	callbacksRefused *prometheus.CounterVec
 	requests         *prometheus.HistogramVec
+	contracts        contracts
 }
 
 // Buckets of a provider's call, which may take minutes, and of a request of ours.
@@ -97,6 +98,7 @@ func NewMetrics(opts Options) *Metrics {
 		}),
 		callbacksRefused: counters("onejob_callbacks_refused_total",
 			"Reports that did not prove where they came from, by reason: token, signature or rate.", "reason"),
+		contracts: newContracts(opts.NowFunc),
 		requests: histograms("onejob_http_request_duration_seconds",
 			"HTTP requests by route, held ones included.", requestBuckets, "method", "route", "status"),
 	}
@@ -107,6 +109,7 @@ func NewMetrics(opts Options) *Metrics {
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		buildInfo(opts.Version, opts.Revision),
 	)
+	m.registry.MustRegister(m.contracts.collectors()...)
 	if opts.StatsFunc != nil {
 		m.registry.MustRegister(newLive(opts.StatsFunc, opts.NowFunc))
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/onejob-dev/onejob"
 	"github.com/onejob-dev/onejob/provider/wire"
+	"github.com/onejob-dev/onejob/provider/wire/prompt"
 )
 
 // Defaults of [Options].
@@ -41,6 +42,26 @@ type Options struct {
 	Price    wire.TokenPrice // zero: no price is told
 	Outcomes []wire.Rule     // override what an answer proves
 
+	// Map says which member of the body a parameter of a prompt goes to (dots go
+	// inside), or "drop", in place of what the API usually takes.
+	Map map[string]string
+	// MinTemperature is the least that the model takes.
+	MinTemperature float64
+	// Pinned says that Model names a snapshot that never changes.
+	Pinned bool
+	// SelfHosted says that the server is one's own; its schemas take limits of numbers
+	// and lengths.
+	SelfHosted bool
+	// ContextTokens is how long the prompt and its answer may be. Zero: not known.
+	ContextTokens int
+	// Upstream names the providers that an aggregator may ask; others are forbidden.
+	// Empty: nothing is said. An input that says otherwise is overruled.
+	Upstream []string
+	// Tokenizer says how tokens are counted: remote by the target;
+	// tiktoken:o200k_base, tiktoken:cl100k_base or file:PATH (of a tokenizer.json) here.
+	// Empty: remote.
+	Tokenizer string
+
 	MaxResponseBytes int64         // zero or less: [wire.DefaultMaxResponseBytes]
 	DialTimeout      time.Duration // zero or less: [wire.DefaultDialTimeout]
 	NowFunc          func() time.Time
@@ -51,6 +72,7 @@ type Provider struct {
 	opts    Options
 	url     string
 	model   json.RawMessage
+	carrier *prompt.Carrier
 	client  *wire.Client
 	reading wire.Reading
 }
@@ -61,14 +83,15 @@ func New(opts Options) (*Provider, error) {
 	base := strings.TrimSuffix(strings.TrimRight(cmp.Or(opts.BaseURL, DefaultBaseURL), "/"), "/v1")
 	opts.Version = cmp.Or(opts.Version, DefaultVersion)
 	rules, err := wire.NewRules(opts.Outcomes)
-	if err = errors.Join(err, opts.check(base)); err != nil {
+	carrier, mapErr := prompt.NewCarrier(protocol, prompt.Options{Map: opts.Map, MinTemperature: opts.MinTemperature, Bounds: opts.SelfHosted})
+	if err = errors.Join(err, opts.check(base), mapErr); err != nil {
 		return nil, &onejob.Error{Code: onejob.CodeInvalidArgument, Message: "invalid target: " + err.Error(), Err: err}
 	}
 	model, err := json.Marshal(opts.Model)
 	if err != nil {
 		return nil, err
 	}
-	p := &Provider{opts: opts, url: base + "/v1/messages", model: model}
+	p := &Provider{opts: opts, url: base + "/v1/messages", model: model, carrier: carrier}
 	p.client = wire.New(wire.Options{
 		MaxResponseBytes: opts.MaxResponseBytes, DialTimeout: opts.DialTimeout,
 		Secrets: []onejob.Secret{opts.APIKey}, NowFunc: opts.NowFunc,
@@ -97,12 +120,15 @@ func (o Options) check(base string) error {
 	if o.MaxTokens < 0 {
 		errs = append(errs, errors.New("max_tokens is negative"))
 	}
+	errs = append(errs, prompt.CheckTarget(o.ContextTokens, o.Upstream), prompt.CheckTokenizer(o.Tokenizer, prompt.CountRemote))
 	return errors.Join(append(errs, o.Price.Check())...)
 }
 
 // Digest addresses the configuration by content, secrets left out.
 func (p *Provider) Digest() string {
-	return wire.Digest("anthropic", p.url, p.opts.Version, p.opts.Model, p.opts.MaxTokens, p.opts.Outcomes)
+	o := p.opts
+	return wire.Digest("anthropic", p.url, o.Version, o.Model, o.MaxTokens, o.Outcomes,
+		renderVersion, o.Map, o.MinTemperature, o.Pinned, o.SelfHosted, o.ContextTokens, o.Upstream, o.Tokenizer)
 }
 
 // Call asks for one message.
@@ -118,12 +144,16 @@ func (p *Provider) Call(ctx context.Context, req onejob.Request) (onejob.Answer,
 // Close drops the idle connections.
 func (p *Provider) Close() { p.client.Close() }
 
-// body is the input under the target's model, with a bound on its length.
+// body is the input under the target's model, with a bound on its length, and to the
+// upstreams that it may ask.
 func (p *Provider) body(input []byte) ([]byte, error) {
 	if err := wire.RefuseStream(input); err != nil {
 		return nil, err
 	}
 	body, err := wire.WithMember(input, "model", p.model)
+	if err == nil && len(p.opts.Upstream) > 0 {
+		body, err = wire.WithMember(body, prompt.UpstreamMember, prompt.Upstream(p.opts.Upstream))
+	}
 	if err != nil || p.opts.MaxTokens == 0 || wire.HasMember(body, "max_tokens") {
 		return body, err
 	}

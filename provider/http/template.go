@@ -11,6 +11,7 @@ import (
 	"github.com/ardanlabs/jinja"
 
 	"github.com/onejob-dev/onejob"
+	shared "github.com/onejob-dev/onejob/internal/template"
 )
 
 // maxBodyBytes bounds what a template makes.
@@ -55,7 +56,7 @@ var refusedStatements = []string{"macro", "call", "filter", "block", "raw", "gen
 // wrong with it is returned at once.
 func compileTemplate(source, contentType string) (*template, error) {
 	t := &template{mode: modeOf(contentType)}
-	segments, err := scan(source)
+	segments, err := shared.Scan(source)
 	if err != nil {
 		return nil, err
 	}
@@ -72,13 +73,13 @@ func compileTemplate(source, contentType string) (*template, error) {
 }
 
 // check looks for what would make two requests of one attempt differ.
-func (t *template) check(segments []segment) error {
+func (t *template) check(segments []shared.Segment) error {
 	var errs []error
 	for _, s := range segments {
-		if s.kind != outputSegment && s.kind != statementSegment {
+		if s.Kind != shared.Output && s.Kind != shared.Statement {
 			continue
 		}
-		for _, name := range names(s.text) {
+		for _, name := range shared.Names(s.Text) {
 			switch name {
 			case "attempt", "callback_url":
 				t.usesAttempt = true
@@ -91,29 +92,29 @@ func (t *template) check(segments []segment) error {
 }
 
 // escape wraps every output in the function that escapes it for where it stands.
-func (t *template) escape(segments []segment) error {
+func (t *template) escape(segments []shared.Segment) error {
 	var q quotes
 	var errs []error
 	for i := range segments {
 		s := &segments[i]
-		switch s.kind {
-		case textSegment:
-			q.read(s.text)
-		case outputSegment:
-			s.text = " " + t.putter(q.inside, lastFilter(s.text)) + "(" + s.text + ") "
-		case statementSegment:
-			errs = append(errs, checkStatement(s.text))
+		switch s.Kind {
+		case shared.Text:
+			q.read(s.Text)
+		case shared.Output:
+			s.Text = " " + t.putter(q.inside, lastFilter(s.Text)) + "(" + s.Text + ") "
+		case shared.Statement:
+			errs = append(errs, checkStatement(s.Text))
 			if t.mode == jsonMode {
-				errs = append(errs, q.statement(verbOf(s.text)))
+				errs = append(errs, q.statement(verbOf(s.Text)))
 			}
-		case commentSegment:
+		case shared.Comment:
 		}
 	}
 	return errors.Join(errs...)
 }
 
 func verbOf(statement string) string {
-	if found := names(statement); len(found) > 0 {
+	if found := shared.Names(statement); len(found) > 0 {
 		return found[0]
 	}
 	return ""
@@ -148,13 +149,13 @@ func (t *template) render(req onejob.Request, callbackURL func(onejob.Request) s
 
 // values is what the template sees.
 func (t *template) values(req onejob.Request, callbackURL func(onejob.Request) string) (map[string]jinja.Value, error) {
-	input, err := valueOf(req.Input)
+	input, err := shared.Value(req.Input)
 	if err != nil {
 		return nil, fmt.Errorf("the input: %w", err)
 	}
 	metadata := jinja.NewDict()
 	if len(req.Metadata) > 0 {
-		if metadata, err = valueOf(req.Metadata); err != nil {
+		if metadata, err = shared.Value(req.Metadata); err != nil {
 			return nil, fmt.Errorf("the metadata: %w", err)
 		}
 	}

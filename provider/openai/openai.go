@@ -21,6 +21,7 @@ import (
 
 	"github.com/onejob-dev/onejob"
 	"github.com/onejob-dev/onejob/provider/wire"
+	"github.com/onejob-dev/onejob/provider/wire/prompt"
 )
 
 // DefaultBaseURL is OpenAI's own.
@@ -62,6 +63,27 @@ type Options struct {
 	Price    wire.TokenPrice // zero: no price is told
 	Outcomes []wire.Rule     // override what an answer proves
 
+	// Map says which member of the body a parameter of a prompt goes to (dots go
+	// inside), or "drop", in place of what the API usually takes. A schema is written
+	// as response_format and text.format want it, elsewhere as it is.
+	Map map[string]string
+	// MinTemperature is the least that the model takes.
+	MinTemperature float64
+	// Pinned says that Model names a snapshot that never changes.
+	Pinned bool
+	// SelfHosted says that the server is one's own: what it says of its build is one,
+	// and its schemas take limits of numbers and lengths.
+	SelfHosted bool
+	// ContextTokens is how long the prompt and its answer may be. Zero: not known.
+	ContextTokens int
+	// Upstream names the providers that an aggregator may ask; others are forbidden.
+	// Empty: nothing is said. An input that says otherwise is overruled.
+	Upstream []string
+	// Tokenizer says how tokens are counted: remote, vllm or llama.cpp by the target;
+	// tiktoken:o200k_base, tiktoken:cl100k_base or file:PATH (of a tokenizer.json) here.
+	// Empty: remote with [APIResponses], else not at all.
+	Tokenizer string
+
 	MaxResponseBytes int64         // zero or less: [wire.DefaultMaxResponseBytes]
 	DialTimeout      time.Duration // zero or less: [wire.DefaultDialTimeout]
 	NowFunc          func() time.Time
@@ -70,8 +92,10 @@ type Options struct {
 // Provider calls one model. It is safe for concurrent use.
 type Provider struct {
 	opts    Options
+	base    string // of the URL
 	url     string
 	model   json.RawMessage
+	carrier *prompt.Carrier
 	client  *wire.Client
 	reading wire.Reading // of what a call is answered
 	asked   wire.Reading // of what a look-up is answered, which no rules are about
@@ -86,14 +110,15 @@ func New(opts Options) (*Provider, error) {
 	opts.API = cmp.Or(opts.API, APIChat)
 	base := strings.TrimRight(cmp.Or(opts.BaseURL, DefaultBaseURL), "/")
 	rules, err := wire.NewRules(opts.Outcomes)
-	if err = errors.Join(err, opts.check(base)); err != nil {
+	carrier, mapErr := opts.carrier()
+	if err = errors.Join(err, opts.check(base), mapErr); err != nil {
 		return nil, &onejob.Error{Code: onejob.CodeInvalidArgument, Message: "invalid target: " + err.Error(), Err: err}
 	}
 	model, err := json.Marshal(opts.Model)
 	if err != nil {
 		return nil, err
 	}
-	p := &Provider{opts: opts, url: base + opts.API.path(), model: model}
+	p := &Provider{opts: opts, base: base, url: base + opts.API.path(), model: model, carrier: carrier}
 	p.client = wire.New(wire.Options{
 		MaxResponseBytes: opts.MaxResponseBytes, DialTimeout: opts.DialTimeout,
 		Secrets: []onejob.Secret{opts.APIKey}, NowFunc: opts.NowFunc,
@@ -130,12 +155,15 @@ func (o Options) check(base string) error {
 	if strings.ContainsAny(o.APIKey.Reveal()+o.Organization+o.Project, "\r\n\x00") {
 		errs = append(errs, errors.New("api_key, organization or project has control characters"))
 	}
-	return errors.Join(append(errs, o.Price.Check())...)
+	errs = append(errs, prompt.CheckTarget(o.ContextTokens, o.Upstream), o.Price.Check())
+	return errors.Join(append(errs, prompt.CheckTokenizer(o.Tokenizer, prompt.CountRemote, prompt.CountVLLM, prompt.CountLlama))...)
 }
 
 // Digest addresses the configuration by content, secrets left out.
 func (p *Provider) Digest() string {
-	return wire.Digest("openai", p.url, p.opts.Model, p.opts.Organization, p.opts.Project, p.opts.Outcomes, p.opts.Background)
+	o := p.opts
+	return wire.Digest("openai", p.url, o.Model, o.Organization, o.Project, o.Outcomes, o.Background,
+		renderVersion, o.Map, o.MinTemperature, o.Pinned, o.SelfHosted, o.ContextTokens, o.Upstream, o.Tokenizer)
 }
 
 // Call asks for one completion or response.
@@ -151,12 +179,15 @@ func (p *Provider) Call(ctx context.Context, req onejob.Request) (onejob.Answer,
 // Close drops the idle connections.
 func (p *Provider) Close() { p.client.Close() }
 
-// body is the input under the target's model.
+// body is the input under the target's model, and to the upstreams that it may ask.
 func (p *Provider) body(input []byte) ([]byte, error) {
 	if err := wire.RefuseStream(input); err != nil {
 		return nil, err
 	}
 	body, err := wire.WithMember(input, "model", p.model)
+	if err == nil && len(p.opts.Upstream) > 0 {
+		body, err = wire.WithMember(body, prompt.UpstreamMember, prompt.Upstream(p.opts.Upstream))
+	}
 	if err != nil || !p.opts.Background {
 		return body, err
 	}

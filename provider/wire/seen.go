@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -170,6 +171,14 @@ func (s *Seen) detail() string {
 
 // Sentence is what an error body says in its own words, or else otherwise.
 func (s *Seen) Sentence(otherwise string) string { return cmp.Or(s.detail(), otherwise) }
+
+// Complaint is why an exchange that was no work brought no answer, free of secrets.
+func (s *Seen) Complaint() string {
+	if s.Status != 0 {
+		return fmt.Sprintf("it answered %d: %s", s.Status, s.Sentence("without a reason"))
+	}
+	return cmp.Or(s.Evidence.Error, "no answer came")
+}
 
 // errorText finds the sentence in the usual shapes of an error body.
 func errorText(body any) string {

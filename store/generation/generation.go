@@ -33,7 +33,7 @@ type Options struct {
 	Every time.Duration
 
 	// LookEvery is how often an idle store is looked at for what others found. Zero
-	// means 5 s.
+	// means 10 s.
 	LookEvery time.Duration
 
 	// Logger hears of a restore, and of a mark that could not be kept. Nil discards.
@@ -49,7 +49,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Every = time.Second
 	}
 	if o.LookEvery == 0 {
-		o.LookEvery = 5 * time.Second
+		o.LookEvery = 10 * time.Second
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -69,6 +69,7 @@ type Store struct {
 	onejob.AuditStore
 	onejob.IncidentStore
 	onejob.CostStore
+	onejob.CertificateStore
 	restore onejob.RestoreStore
 	opts    Options
 
@@ -94,6 +95,7 @@ type Watched interface {
 	onejob.AuditStore
 	onejob.IncidentStore
 	onejob.CostStore
+	onejob.CertificateStore
 }
 
 // New looks whether the database behind store was restored and, if so, holds what
@@ -106,7 +108,8 @@ func New(ctx context.Context, store Watched, restore onejob.RestoreStore, opts O
 	}
 	s := &Store{
 		Store: store, ProbeStore: store, DeliveryStore: store, AuditStore: store, IncidentStore: store, CostStore: store,
-		restore: restore, opts: opts,
+		CertificateStore: store,
+		restore:          restore, opts: opts,
 		written: make(chan struct{}, 1), suspected: make(chan struct{}, 1),
 	}
 	mark, err := ReadMark(opts.Path)

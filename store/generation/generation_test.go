@@ -251,7 +251,7 @@ func TestAStoreThatFallsBehindWhileItIsInUseIsFound(t *testing.T) {
 			time.Sleep(2 * time.Second)
 		}
 		s.now.Store(memory.Open(memory.Options{})) // an old copy, at number 1
-		time.Sleep(10 * time.Second)
+		time.Sleep(11 * time.Second)
 		if g := number(t, s.now.Load()); !g.Unconfirmed() {
 			t.Errorf("the copy is %+v; want it found", g)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,19 +33,21 @@ type gatherer[P, R any] struct {
 	opts Options
 
 	mu       sync.Mutex
-	waiting  []*caller[P, R]
-	rows     int        // in waiting
+	waiting  []*batch[P, R] // in the order in which they are flushed
+	rows     int            // in waiting
+	usual    int            // rows of the last batch: room for the next
+	keys     map[string]struct{}
 	flushing int        // flushes under way
 	idle     *sync.Cond // signalled when flushing ends
 }
 
-// caller is one call, answered as a whole by one flush.
-type caller[P, R any] struct {
+// batch is what one flush does, and what came of it. Callers write their rows into
+// it as they come and read their results out of it: nothing is handed around.
+type batch[P, R any] struct {
 	params []P
-	done   chan answer[R]
-}
+	keys   map[string]struct{} // of params; nil: no such rule, or being flushed
 
-type answer[R any] struct {
+	done    chan struct{} // closed when there are results, or err
 	results []R
 	err     error
 }
@@ -55,22 +58,24 @@ func newGatherer[P, R any](opts Options, m method[P, R]) *gatherer[P, R] {
 	return g
 }
 
-// do adds params to the next flush and waits for it. When ctx ends first nothing
-// is known: the rows may or may not be committed.
+// do adds params to a flush and waits for it. When ctx ends first nothing is
+// known: the rows may or may not be committed.
 func (g *gatherer[P, R]) do(ctx context.Context, params []P) ([]R, error) {
 	if len(params) == 0 {
 		return nil, nil
 	}
-	c := &caller[P, R]{params: params, done: make(chan answer[R], 1)}
-	if err := g.join(c); err != nil {
+	b, first, err := g.join(params)
+	if err != nil {
 		return nil, err
 	}
 	select {
-	case a := <-c.done:
-		if a.err != nil {
-			return nil, a.err
+	case <-b.done:
+		if b.err != nil {
+			return nil, b.err
 		}
-		return a.results, g.retryLocked(ctx, params, a.results)
+		end := first + len(params)
+		results := b.results[first:end:end]
+		return results, g.retryLocked(ctx, params, results)
 	case <-ctx.Done():
 		return nil, onejob.Unavailable(fmt.Errorf("waiting for a commit: %w", context.Cause(ctx)))
 	}
@@ -80,8 +85,7 @@ func (g *gatherer[P, R]) do(ctx context.Context, params []P) ([]R, error) {
 // more, alone and on its caller's own time: the neighbours have their answers.
 func (g *gatherer[P, R]) retryLocked(ctx context.Context, params []P, results []R) error {
 	for i := range results {
-		var e *onejob.Error
-		if !errors.As(g.errOf(&results[i]), &e) || e.Reason != onejob.ReasonRowLocked || e.Code != onejob.CodeStoreUnavailable {
+		if !isLocked(g.errOf(&results[i])) {
 			continue
 		}
 		again, err := g.alone(ctx, params[i:i+1])
@@ -96,19 +100,70 @@ func (g *gatherer[P, R]) retryLocked(ctx context.Context, params []P, results []
 	return nil
 }
 
-func (g *gatherer[P, R]) join(c *caller[P, R]) error {
+func isLocked(err error) bool {
+	if err == nil {
+		return false
+	}
+	var e *onejob.Error
+	return errors.As(err, &e) && e.Reason == onejob.ReasonRowLocked && e.Code == onejob.CodeStoreUnavailable
+}
+
+// join adds params to a batch and returns it, and where in it they begin.
+func (g *gatherer[P, R]) join(params []P) (b *batch[P, R], first int, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.rows+len(c.params) > max(g.opts.MaxWaiting, len(c.params)) {
-		return &onejob.Error{Code: onejob.CodeOverloaded, Message: "too many requests wait for the store", RetryAfter: time.Second}
+	if g.rows+len(params) > max(g.opts.MaxWaiting, len(params)) {
+		return nil, 0, &onejob.Error{Code: onejob.CodeOverloaded, Message: "too many requests wait for the store", RetryAfter: time.Second}
 	}
-	g.waiting = append(g.waiting, c)
-	g.rows += len(c.params)
+	b = g.place(params)
+	first = len(b.params)
+	b.params = append(b.params, params...)
+	g.rows += len(params)
+	if g.keyOf != nil {
+		for i := range params {
+			b.keys[g.keyOf(&params[i])] = struct{}{}
+		}
+	}
 	if g.flushing < g.atOnce {
 		g.flushing++
 		go g.flushAll()
 	}
-	return nil
+	return b, first, nil
+}
+
+// place finds the first batch with room for params behind all that hold one of
+// their keys, or begins one.
+func (g *gatherer[P, R]) place(params []P) *batch[P, R] {
+	from := len(g.waiting)
+	for from > 0 && !g.sharesKey(g.waiting[from-1], params) {
+		from--
+	}
+	for _, b := range g.waiting[from:] {
+		if len(b.params)+len(params) <= g.opts.MaxBatch {
+			return b
+		}
+	}
+	b := &batch[P, R]{params: make([]P, 0, max(g.usual, len(params))), done: make(chan struct{})}
+	if g.keyOf != nil {
+		b.keys, g.keys = g.keys, nil
+		if b.keys == nil {
+			b.keys = map[string]struct{}{}
+		}
+	}
+	g.waiting = append(g.waiting, b)
+	return b
+}
+
+func (g *gatherer[P, R]) sharesKey(b *batch[P, R], params []P) bool {
+	if g.keyOf == nil {
+		return false
+	}
+	for i := range params {
+		if _, taken := b.keys[g.keyOf(&params[i])]; taken {
+			return true
+		}
+	}
+	return false
 }
 
 // flushAll flushes until nobody waits. Callers that are about to come, woken by
@@ -116,80 +171,42 @@ func (g *gatherer[P, R]) join(c *caller[P, R]) error {
 func (g *gatherer[P, R]) flushAll() {
 	for {
 		runtime.Gosched()
-		batch := g.take()
-		if len(batch) == 0 {
+		b := g.take()
+		if b == nil {
 			return
 		}
-		g.answer(batch)
+		g.flushOne(b)
 	}
 }
 
-// take removes the next batch from those who wait, in their order. Without one it
-// ends the flushing.
-func (g *gatherer[P, R]) take() []*caller[P, R] {
+// take removes the next batch from those that wait. Without one it ends the
+// flushing.
+func (g *gatherer[P, R]) take() *batch[P, R] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var batch, left []*caller[P, R]
-	size, keys := 0, map[string]bool{}
-	for _, c := range g.waiting {
-		fits := len(batch) == 0 || size+len(c.params) <= g.opts.MaxBatch
-		if !fits || !g.claimKeys(keys, c) {
-			left = append(left, c)
-			continue
-		}
-		batch, size = append(batch, c), size+len(c.params)
-	}
-	g.waiting, g.rows = left, g.rows-size
-	if len(batch) == 0 {
+	if len(g.waiting) == 0 {
 		g.flushing--
 		g.idle.Broadcast()
+		return nil
 	}
-	return batch
+	b := g.waiting[0]
+	g.waiting = slices.Delete(g.waiting, 0, 1)
+	g.rows -= len(b.params)
+	g.usual = min(len(b.params), g.opts.MaxBatch)
+	g.keys, b.keys = b.keys, nil
+	clear(g.keys) // for the next batch
+	return b
 }
 
-// claimKeys reports whether no row of c shares a key with an earlier caller of the
-// batch; either way c's keys are taken, so that a later caller cannot overtake it.
-func (g *gatherer[P, R]) claimKeys(keys map[string]bool, c *caller[P, R]) bool {
-	if g.keyOf == nil {
-		return true
-	}
-	free := true
-	for i := range c.params {
-		free = free && !keys[g.keyOf(&c.params[i])]
-	}
-	for i := range c.params {
-		keys[g.keyOf(&c.params[i])] = true
-	}
-	return free
-}
-
-// answer flushes one batch and tells every caller its part.
-func (g *gatherer[P, R]) answer(batch []*caller[P, R]) {
-	params := batch[0].params
-	if len(batch) > 1 {
-		n := 0
-		for _, c := range batch {
-			n += len(c.params)
-		}
-		params = make([]P, 0, n)
-		for _, c := range batch {
-			params = append(params, c.params...)
-		}
-	}
+// flushOne flushes a batch and tells everybody in it.
+func (g *gatherer[P, R]) flushOne(b *batch[P, R]) {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
-	results, err := g.flush(ctx, params)
-	if err == nil && len(results) != len(params) {
-		err = onejob.Unavailable(fmt.Errorf("the store answered %d of %d rows", len(results), len(params)))
+	b.results, b.err = g.flush(ctx, b.params)
+	if b.err == nil && len(b.results) != len(b.params) {
+		b.err = onejob.Unavailable(fmt.Errorf("the store answered %d of %d rows", len(b.results), len(b.params)))
 	}
-	for _, c := range batch {
-		if err != nil {
-			c.done <- answer[R]{err: err}
-			continue
-		}
-		c.done <- answer[R]{results: results[:len(c.params):len(c.params)]}
-		results = results[len(c.params):]
-	}
+	close(b.done)
 }
 
 // drain waits until nobody waits and nothing is under way.

@@ -41,6 +41,7 @@ type Store struct {
 	onejob.AuditStore
 	onejob.IncidentStore
 	onejob.CostStore
+	onejob.CertificateStore
 
 	get    *gatherer[onejob.JobGetParams, onejob.JobResult]
 	create *gatherer[onejob.JobCreateParams, onejob.JobCreateResult]
@@ -56,6 +57,8 @@ var (
 	_ onejob.AuditStore    = (*Store)(nil)
 	_ onejob.IncidentStore = (*Store)(nil)
 	_ onejob.CostStore     = (*Store)(nil)
+
+	_ onejob.CertificateStore = (*Store)(nil)
 )
 
 // Hasty is a store that can be asked not to wait for others' open transactions.
@@ -95,6 +98,7 @@ func New(store onejob.Store, opts Options) (*Store, error) {
 	return &Store{
 		Store: store, ProbeStore: probesOf(store), DeliveryStore: deliveriesOf(store),
 		AuditStore: auditOf(store), IncidentStore: incidentsOf(store), CostStore: costsOf(store),
+		CertificateStore: certificatesOf(store),
 		get: newGatherer(reads, method[onejob.JobGetParams, onejob.JobResult]{
 			flush: shared.JobGet, alone: store.JobGet, atOnce: readsAtOnce,
 			errOf: func(r *onejob.JobResult) error { return r.Err },

@@ -93,7 +93,7 @@ func (s *Store) JobDecide(ctx context.Context, limit int) (changed []onejob.JobR
 			break
 		}
 		before := r.standing()
-		if r.stand(now); !reflect.DeepEqual(before, r.standing()) {
+		if s.stand(r, now); !reflect.DeepEqual(before, r.standing()) {
 			s.changed(r, now)
 			changed = append(changed, r.ref())
 		}

@@ -27,7 +27,7 @@ func (s *Store) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (
 	result.LastOwner = last
 	for _, ref := range due {
 		r := s.jobs[ref.ID]
-		d := onejob.Decide(&r.job, r.job.Attempts, nil, now, onejob.Ask{})
+		d := onejob.Decide(&r.job, r.job.Attempts, s.verdicts(r, onejob.Ask{}, now), now, onejob.Ask{})
 		if _, known := p.Targets[d.Target]; d.Verb != onejob.Start || !known {
 			s.changed(r, now) // it waits, ends, blocks, or goes to somebody else's target
 			result.Settled = append(result.Settled, r.ref())
@@ -113,7 +113,8 @@ func (s *Store) startAsked(p *onejob.AttemptStartParams, now time.Time) onejob.A
 	if err := onejob.CheckRevision(&r.job, p.IfRevision); err != nil {
 		return onejob.AttemptStartResult{Err: err}
 	}
-	d := onejob.Decide(&r.job, r.job.Attempts, nil, now, onejob.Ask{Now: true, Target: p.Target, Lane: p.Lane})
+	asked := onejob.Ask{Now: true, Target: p.Target, Lane: p.Lane}
+	d := onejob.Decide(&r.job, r.job.Attempts, s.verdicts(r, asked, now), now, asked)
 	if err := onejob.CheckAsked(&r.job, d); err != nil {
 		return onejob.AttemptStartResult{Err: err} // a refused request takes no key
 	}

@@ -80,7 +80,7 @@ func (s *Store) insert(p *onejob.JobCreateParams, now time.Time) *row {
 		CreatedAt: now, Deadline: p.Deadline.UTC(), RunAfter: p.RunAfter.UTC(),
 		State: onejob.JobQueued, Version: 1,
 	}}
-	r.job.Policy.Targets = slices.Clone(p.Policy.Targets)
+	r.job.Policy.Targets, r.job.Policy.Contract = slices.Clone(p.Policy.Targets), copyOf(p.Policy.Contract)
 	if p.RunAfter.IsZero() {
 		r.job.RunAfter = now
 	}

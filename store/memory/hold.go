@@ -21,6 +21,11 @@ func (s *Store) AttemptMark(ctx context.Context, params []onejob.AttemptMarkPara
 		if s.generation.Unconfirmed() {
 			return onejob.AttemptMarkResult{Err: onejob.ErrorOfRestore()}
 		}
+		if !s.permitted(a, now) {
+			a.Forbid(now)
+			s.changed(r, now)
+			return onejob.AttemptMarkResult{Err: onejob.ErrorOfForbidden(p.Ref)}
+		}
 		mark(a, p.Lease, p.SendWithin, p.Pins, now)
 		s.changed(r, now)
 		return onejob.AttemptMarkResult{Attempt: copyAttempt(a, false)}

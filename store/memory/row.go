@@ -71,7 +71,7 @@ func (r *row) inDoubt() bool {
 // whoever watches its revision sees that something happened.
 func (s *Store) changed(r *row, now time.Time) {
 	r.tellDoubt(now)
-	r.stand(now)
+	s.stand(r, now)
 	r.tellEnd(now)
 	s.post(r)
 	r.job.Revision++
@@ -83,11 +83,11 @@ func (s *Store) changed(r *row, now time.Time) {
 }
 
 // stand writes where an open job stands. Terminal states never change.
-func (r *row) stand(now time.Time) {
+func (s *Store) stand(r *row, now time.Time) {
 	if r.job.State.Terminal() {
 		return
 	}
-	was, next := r.job.Blocked, onejob.StandingOf(&r.job, r.job.Attempts, nil, now)
+	was, next := r.job.Blocked, onejob.StandingOf(&r.job, r.job.Attempts, s.verdicts(r, onejob.Ask{}, now), now)
 	r.job.State, r.job.Blocked, r.job.NextTarget, r.job.Error = next.State, next.Blocked, next.NextTarget, next.Error
 	if next.State == onejob.JobQueued {
 		r.job.RunAfter = next.RunAfter
@@ -115,6 +115,7 @@ func (r *row) copyJob(withInput bool) *onejob.Job {
 	j := r.job
 	j.KeyHash, j.Fingerprint = bytes.Clone(j.KeyHash), bytes.Clone(j.Fingerprint)
 	j.Metadata, j.Policy.Targets = bytes.Clone(j.Metadata), slices.Clone(j.Policy.Targets)
+	j.Policy.Contract = copyOf(j.Policy.Contract)
 	j.Webhooks = slices.Clone(j.Webhooks)
 	j.Result, j.Error, j.Blocked = copyResult(j.Result), copyOf(j.Error), copyOf(j.Blocked)
 	if j.Blocked != nil {

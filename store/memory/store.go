@@ -28,6 +28,8 @@ var (
 	_ onejob.IncidentStore = (*Store)(nil)
 	_ onejob.CostStore     = (*Store)(nil)
 	_ onejob.RestoreStore  = (*Store)(nil)
+
+	_ onejob.CertificateStore = (*Store)(nil)
 )
 
 // Options tunes a [Store]. The zero value is ready to use.
@@ -58,7 +60,21 @@ type Store struct {
 	happened  int64                          // incidents so far
 
 	generation onejob.Generation
+
+	terms        onejob.GateTerms
+	contracts    map[string]onejob.ContractVersion // by digest
+	versions     []string                          // their digests, oldest first
+	targets      map[string]onejob.TargetVersion   // by digest
+	runs         map[string]*onejob.VerificationRun
+	samples      []onejob.VerificationSample // oldest first
+	certificates map[string]*onejob.Certificate
+	watches      map[string]onejob.CertificateWatch // by id of certificate
+	pairs        map[pairOf]onejob.PairResult
+	waivers      map[string]onejob.Waiver
 }
+
+// pairOf names a pair.
+type pairOf struct{ contract, primary, fallback, environment string }
 
 // keyOf names an owner's idempotency key.
 type keyOf struct{ owner, hash string }
@@ -75,6 +91,9 @@ func Open(o Options) *Store {
 		outbox: map[string]*delivery{}, disabled: map[string]onejob.DisabledEndpoint{},
 		chains: map[string][]onejob.AuditEntry{}, incidents: map[string]*onejob.Incident{},
 		generation: onejob.Generation{Number: 1},
+		contracts:  map[string]onejob.ContractVersion{}, targets: map[string]onejob.TargetVersion{},
+		runs: map[string]*onejob.VerificationRun{}, certificates: map[string]*onejob.Certificate{},
+		watches: map[string]onejob.CertificateWatch{}, pairs: map[pairOf]onejob.PairResult{}, waivers: map[string]onejob.Waiver{},
 	}
 }
 

@@ -57,11 +57,11 @@ func attemptFilter(p onejob.AttemptListParams) (*filter, bool) {
 		return nil, false
 	}
 	if p.ID != "" {
-		ref, ok := refOf(p.ID)
+		n, ok := attemptOf(p.ID)
 		if !ok {
 			return nil, false
 		}
-		f.where("a.part = $%d AND a.id = $%d", int16(ref.Part), ref.ID)
+		f.where("a.part = $%d AND a.job_id = $%d AND a.number = $%d AND a.id = $%d", int16(n.Part), n.JobID, n.number, n.ID)
 	}
 	if p.JobID != "" {
 		ref, ok := refOf(p.JobID)

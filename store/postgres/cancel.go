@@ -30,7 +30,7 @@ func (s *Store) JobCancel(ctx context.Context, params []onejob.JobCancelParams) 
 
 func cancelAll(ctx context.Context, t *txn, params []onejob.JobCancelParams, rows []int, results []onejob.JobResult) error {
 	b := t.batch()
-	l := load(b, refsOf(column(rows, func(row int) string { return params[row].ID })), loading{lock: true})
+	l := load(b, refsOf(column(rows, func(row int) string { return params[row].ID })), loading{terms: t.terms, lock: true})
 	if err := t.send(ctx, b); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (t *txn) cancelStarting(ctx context.Context, l *loaded, jobs []*onejob.Job)
 // and commits.
 func (t *txn) restandAll(ctx context.Context, l *loaded, jobs []*onejob.Job, events []onejob.JobEvent) error {
 	for _, job := range jobs {
-		if e := restand(job, l.now); e != nil {
+		if e := l.restand(job); e != nil {
 			events = append(events, *e)
 		}
 	}

@@ -44,7 +44,7 @@ func (s *Store) claim(ctx context.Context, t *txn, due []onejob.JobRef, p onejob
 		nextDue(b, p, r)
 		return t.commit(ctx, b)
 	}
-	l := load(b, due, loading{lock: true, input: true, tolerant: true})
+	l := load(b, due, loading{terms: t.terms, lock: true, input: true, tolerant: true})
 	if err := t.send(ctx, b); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (s *Store) claim(ctx context.Context, t *txn, due []onejob.JobRef, p onejob
 		if job == nil || job.State != onejob.JobQueued {
 			continue // unreadable; or, after a spoiled batch, somebody else has dealt with it
 		}
-		d := onejob.Decide(job, job.Attempts, nil, l.now, onejob.Ask{})
+		d := onejob.Decide(job, job.Attempts, l.verdicts(job, onejob.Ask{}), l.now, onejob.Ask{})
 		if _, callable := p.Targets[d.Target]; d.Verb == onejob.Start && callable {
 			a := newAttempt(job, d, p.StartParams, l.now)
 			if p.Mark {
@@ -65,7 +65,7 @@ func (s *Store) claim(ctx context.Context, t *txn, due []onejob.JobRef, p onejob
 			starts = append(starts, a)
 			continue
 		}
-		if e := restand(job, l.now); e != nil {
+		if e := l.restand(job); e != nil {
 			events = append(events, *e)
 		}
 		settled = append(settled, job)

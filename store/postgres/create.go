@@ -21,7 +21,7 @@ const createTries = 3
 // JobCreate implements [onejob.Store]. New intents cost one round trip and one
 // commit for all of them; repeats cost three more, in a transaction of their own.
 func (s *Store) JobCreate(ctx context.Context, params []onejob.JobCreateParams) ([]onejob.JobCreateResult, error) {
-	c := newCreating(params, s.clock.about())
+	c := newCreating(params)
 	for len(c.pending()) > 0 {
 		plain, superseding := c.leaders()
 		if err := s.each(ctx, plain, c.insert, c.fail); err != nil {
@@ -55,7 +55,7 @@ func (j *joined) JobCreate(ctx context.Context, params []onejob.JobCreateParams)
 	for i := range params {
 		params[i].Start = nil // nothing may be sent before the caller commits
 	}
-	c := newCreating(params, time.Time{}) // no attempt is made, so no id of one
+	c := newCreating(params)
 	t := &txn{db: j.tx}
 	for len(c.pending()) > 0 {
 		plain, superseding := c.leaders()
@@ -118,7 +118,7 @@ type intent struct {
 	stored *stored // the row under its key
 }
 
-func newCreating(params []onejob.JobCreateParams, about time.Time) *creating {
+func newCreating(params []onejob.JobCreateParams) *creating {
 	c := &creating{intents: make([]intent, len(params)), results: make([]onejob.JobCreateResult, len(params))}
 	params = slices.Clone(params) // the caller's own stay as they are
 	for i := range params {
@@ -134,7 +134,7 @@ func newCreating(params []onejob.JobCreateParams, about time.Time) *creating {
 		}
 		in.pinned = c.pin(&p.Policy)
 		if in.refuse == nil {
-			in.refuse = in.prepare(about)
+			in.refuse = in.prepare()
 		}
 	}
 	return c
@@ -153,7 +153,7 @@ func (in *intent) storable() bool {
 
 // prepare makes the attempt that is to start with the job, or says why the intent
 // may not be inserted. An existing job answers ahead of that.
-func (in *intent) prepare(about time.Time) *onejob.Error {
+func (in *intent) prepare() *onejob.Error {
 	if in.Priority < math.MinInt16 || in.Priority > math.MaxInt16 {
 		return &onejob.Error{Code: onejob.CodeInvalidArgument, Message: "priority is out of range"}
 	}
@@ -171,7 +171,7 @@ func (in *intent) prepare(about time.Time) *onejob.Error {
 		return nil
 	}
 	if _, callable := in.Start.Targets[d.Target]; callable {
-		in.first = &onejob.Claimed{Attempt: onejob.NewAttempt(&job, nil, d, *in.Start, about)}
+		in.first = &onejob.Claimed{Attempt: onejob.NewAttempt(&job, nil, d, *in.Start, time.Time{})} // its times are the database's
 	}
 	return nil
 }
@@ -240,7 +240,7 @@ func (c *creating) supersede(ctx context.Context, t *txn, rows []int) error {
 		return nil
 	}
 	b := t.batch()
-	l := load(b, []onejob.JobRef{ref}, loading{lock: true})
+	l := load(b, []onejob.JobRef{ref}, loading{terms: t.terms, lock: true})
 	if err := t.send(ctx, b); err != nil {
 		return err
 	}

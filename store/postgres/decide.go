@@ -19,7 +19,7 @@ const (
 	// A job whose targets nobody serves is claimed by nobody, and is late all the same.
 	sqlJobsLate = `
 SELECT part, job_id, deadline FROM job_states
- WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= onejob_now()
+ WHERE waiting = 'queued' AND deadline IS NOT NULL AND deadline <= onejob_now()
    AND (deadline, part, job_id) > (coalesce($1::timestamptz, '-infinity'), $2::smallint, $3::text)
  ORDER BY deadline, part, job_id LIMIT $4`
 
@@ -27,7 +27,7 @@ SELECT part, job_id, deadline FROM job_states
 	// Blocked longest first is due first, near enough.
 	sqlJobsToFree = `
 SELECT part, job_id, run_after FROM job_states
- WHERE state = 'blocked' AND blocked_reason NOT IN ('attempt_unknown', 'parked', 'needs_operator')
+ WHERE waiting = 'blocked' AND blocked_reason NOT IN ('attempt_unknown', 'parked', 'needs_operator')
    AND (run_after, part, job_id) > (coalesce($1::timestamptz, '-infinity'), $2::smallint, $3::text)
  ORDER BY run_after, part, job_id LIMIT $4`
 )
@@ -88,7 +88,7 @@ func (s *Store) decideAgain(ctx context.Context, refs []onejob.JobRef, limit int
 	var l *loaded
 	err := s.read(ctx, func(t *txn) error {
 		b := t.batch()
-		l = load(b, refs, loading{tolerant: true})
+		l = load(b, refs, loading{terms: t.terms, tolerant: true})
 		return t.commit(ctx, b)
 	})
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *Store) decideAgain(ctx context.Context, refs []onejob.JobRef, limit int
 // moves reports whether a job would stand elsewhere if decided now. A queued one
 // is the claimers' business unless it is over.
 func moves(job *onejob.Job, l *loaded) bool {
-	now := onejob.StandingOf(job, job.Attempts, nil, l.now)
+	now := onejob.StandingOf(job, job.Attempts, l.verdicts(job, onejob.Ask{}), l.now)
 	switch {
 	case job.State == onejob.JobQueued:
 		return now.Closes()
@@ -129,7 +129,7 @@ func moves(job *onejob.Job, l *loaded) bool {
 
 func decideAll(ctx context.Context, t *txn, refs []onejob.JobRef, rows []int, done []bool) error {
 	b := t.batch()
-	l := load(b, column(rows, func(row int) onejob.JobRef { return refs[row] }), loading{lock: true})
+	l := load(b, column(rows, func(row int) onejob.JobRef { return refs[row] }), loading{terms: t.terms, lock: true})
 	if err := t.send(ctx, b); err != nil {
 		return err
 	}

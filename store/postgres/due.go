@@ -18,7 +18,7 @@ WITH c AS MATERIALIZED (
     SELECT s.part, s.job_id
       FROM unnest($1::text[]) AS t (target) CROSS JOIN LATERAL (
            SELECT part, job_id FROM job_states
-            WHERE state = 'queued' AND NOT due AND next_target = t.target AND run_after <= onejob_now()
+            WHERE waiting = 'queued' AND NOT due AND next_target = t.target AND run_after <= onejob_now()
             ORDER BY run_after
             LIMIT $2
               FOR NO KEY UPDATE SKIP LOCKED
@@ -44,7 +44,7 @@ const (
         SELECT min(s.owner)
           FROM unnest($1::text[]) AS t (target) CROSS JOIN LATERAL (
                SELECT owner FROM job_states
-                WHERE state = 'queued' AND due AND next_target = t.target AND job_states.owner > `
+                WHERE waiting = 'queued' AND due AND next_target = t.target AND job_states.owner > `
 	sqlNextOwnerTail = `
                 ORDER BY owner LIMIT 1
           ) s)`
@@ -80,7 +80,7 @@ const (
            SELECT a.part, a.job_id
              FROM unnest($1::text[]) AS t (target) CROSS JOIN LATERAL (
                   SELECT s.part, s.job_id, s.priority, s.run_after FROM job_states s
-                   WHERE s.state = 'queued' AND s.due AND s.next_target = t.target AND s.owner = l.owner
+                   WHERE s.waiting = 'queued' AND s.due AND s.next_target = t.target AND s.owner = l.owner
                      AND s.job_id <> ALL ($5::text[])`
 	sqlJobsDueTail = `
                    ORDER BY s.priority DESC, s.run_after
@@ -116,7 +116,7 @@ const (
 SELECT min(n.run_after)
   FROM unnest($1::text[]) AS t (target) CROSS JOIN LATERAL (
        SELECT s.run_after FROM job_states s
-        WHERE s.state = 'queued' AND NOT s.due AND s.next_target = t.target`
+        WHERE s.waiting = 'queued' AND NOT s.due AND s.next_target = t.target`
 	sqlNextDueTail = `
         ORDER BY s.run_after LIMIT 1
   ) n`

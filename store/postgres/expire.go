@@ -75,7 +75,7 @@ func (s *Store) AttemptExpire(ctx context.Context, refs []onejob.AttemptRef) ([]
 
 func expireAll(ctx context.Context, t *txn, refs []onejob.AttemptRef, rows []int, expired []bool) error {
 	b := t.batch()
-	l := load(b, column(rows, func(row int) onejob.JobRef { return jobOf(refs[row]) }), loading{lock: true})
+	l := load(b, column(rows, func(row int) onejob.JobRef { return jobOf(refs[row]) }), loading{terms: t.terms, lock: true})
 	if err := t.send(ctx, b); err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (s *Store) AttemptFinish(ctx context.Context, params []onejob.AttemptFinish
 
 func finishAll(ctx context.Context, t *txn, params []onejob.AttemptFinishParams, rows []int, results []onejob.AttemptFinishResult) error {
 	b := t.batch()
-	l := load(b, column(rows, func(row int) onejob.JobRef { return jobOf(params[row].Ref) }), loading{lock: true})
+	l := load(b, column(rows, func(row int) onejob.JobRef { return jobOf(params[row].Ref) }), loading{terms: t.terms, lock: true})
 	if err := t.send(ctx, b); err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ WITH wanted AS MATERIALIZED (
     ON CONFLICT (part, owner, key_hash) DO NOTHING
     RETURNING id
 ), due AS MATERIALIZED (
-    SELECT w.ord, w.part, w.id, w.owner, w.lanes, w.priority, w.run_after, w.ends, w.webhooks <> '' AS hooked,
+    SELECT w.ord, w.part, w.id, w.owner, w.priority, w.run_after, w.ends, w.webhooks <> '' AS hooked,
            w.first_target, w.first_id, w.first_token, w.first_worker, w.first_digest, w.first_provider_key,
            w.lease, w.send_within, w.quarantine,
            w.first_id IS NOT NULL
@@ -46,14 +46,14 @@ WITH wanted AS MATERIALIZED (
       FROM wanted w
      WHERE (w.id IN (SELECT id FROM created)) IS TRUE -- looked up in a hash, and never a join of all with all
 ), standing AS (
-    INSERT INTO job_states (part, job_id, owner, state, attempts_made, priority, run_after, due, deadline, next_target, hooked)
+    INSERT INTO job_states (part, job_id, owner, state, attempts_made, priority, run_after, due, deadline, next_target, created_at, hooked)
     SELECT part, id, owner, CASE WHEN starts THEN 'running' ELSE 'queued' END, starts::integer, priority,
-           least(coalesce(run_after, onejob_now()), ends), least(coalesce(run_after, onejob_now()), ends) <= onejob_now(), ends, first_target, hooked
+           least(coalesce(run_after, onejob_now()), ends), least(coalesce(run_after, onejob_now()), ends) <= onejob_now(), ends, first_target, onejob_now(), hooked
       FROM due
 ), started AS (
     INSERT INTO attempts (part, job_id, number, id, lane, lanes, target, target_digest, state, claim_token, worker,
                           lease_expires_at, send_by, quarantine_until, job_version, provider_key, phase, started_at, marked_at)
-    SELECT part, id, 1, first_id, 0, lanes, first_target, first_digest, 'running', first_token, first_worker,
+    SELECT part, id, 1, first_id, 0, NULL, first_target, first_digest, 'running', first_token, first_worker,
            onejob_now() + lease * interval '1 microsecond',
            onejob_now() + send_within * interval '1 microsecond',
            onejob_now() + quarantine * interval '1 microsecond',

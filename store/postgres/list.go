@@ -108,7 +108,7 @@ func jobFilter(p onejob.JobListParams) *filter {
 		f.where("j.owner = $%d", p.Owner)
 	}
 	if len(p.States) > 0 {
-		f.where("s.state IN (" + literals(p.States, onejob.JobStates()) + ")")
+		f.where(inStates(p.States))
 	}
 	if p.Kind != "" {
 		f.where("j.kind = $%d", p.Kind)
@@ -132,6 +132,15 @@ func jobFilter(p onejob.JobListParams) *filter {
 		f.where("(j.created_at, j.id) < ($%d, $%d)", stamp(p.Before.CreatedAt), p.Before.ID)
 	}
 	return f
+}
+
+// inStates asks for jobs in some states, by what an index is of where there is one.
+func inStates(states []onejob.JobState) string {
+	waits := func(s onejob.JobState) bool { return s == onejob.JobQueued || s == onejob.JobBlocked }
+	if !slices.ContainsFunc(states, func(s onejob.JobState) bool { return !waits(s) }) {
+		return "s.waiting IN (" + literals(states, onejob.JobStates()) + ")"
+	}
+	return "s.state IN (" + literals(states, onejob.JobStates()) + ")"
 }
 
 // literals writes states into a statement: only so can its plan use an index of

@@ -12,6 +12,10 @@ import (
 
 // loading says what to read of jobs beside themselves and their attempts.
 type loading struct {
+	// What the gate goes by: with them, what it says of each job is read too. Nil:
+	// nothing is certified.
+	terms *onejob.GateTerms
+
 	lock    bool // their states, in order, until the transaction ends
 	input   bool
 	results bool // the winners' answers
@@ -29,6 +33,9 @@ type loaded struct {
 	now  time.Time // the database's
 	jobs map[onejob.JobRef]*onejob.Job
 	won  map[onejob.JobRef]bool // whose slot this transaction took
+
+	terms *onejob.GateTerms
+	gate  map[onejob.JobRef]onejob.GateRows // of jobs with a contract
 
 	tolerant bool
 	broken   map[onejob.JobRef]error
@@ -84,6 +91,12 @@ SELECT s.part, s.job_id, a.result, a.result_type, a.result_lost
 
 func (l loading) sql() string {
 	switch {
+	case l.terms != nil && l.lock && l.input:
+		return sqlJobsInputLockGate
+	case l.terms != nil && l.lock:
+		return sqlJobsLockGate
+	case l.terms != nil:
+		return sqlJobsGate
 	case l.lock && l.input:
 		return sqlJobsInputLock
 	case l.lock:
@@ -102,8 +115,12 @@ func load(b *pgx.Batch, refs []onejob.JobRef, what loading) *loaded {
 	l := newLoaded(what.tolerant)
 	parts, ids := refColumns(refs)
 	readers := column(refs, func(r onejob.JobRef) string { return what.readers[r] })
-	b.Queue(what.sql(), parts, ids, readers).Query(func(rows pgx.Rows) error {
-		return forEach(rows, l.addJob)
+	args, add := []any{parts, ids, readers}, l.addJob
+	if l.terms = what.terms; l.terms != nil {
+		args, add = append(args, onejob.EnvironmentOr(l.terms.Environment)), l.addGatedJob
+	}
+	b.Queue(what.sql(), args...).Query(func(rows pgx.Rows) error {
+		return forEach(rows, add)
 	})
 	b.Queue(sqlNow).QueryRow(func(row pgx.Row) error {
 		if err := row.Scan(&l.now); err != nil {
@@ -125,7 +142,7 @@ func load(b *pgx.Batch, refs []onejob.JobRef, what loading) *loaded {
 
 func newLoaded(tolerant bool) *loaded {
 	return &loaded{
-		jobs: map[onejob.JobRef]*onejob.Job{}, won: map[onejob.JobRef]bool{},
+		jobs: map[onejob.JobRef]*onejob.Job{}, won: map[onejob.JobRef]bool{}, gate: map[onejob.JobRef]onejob.GateRows{},
 		tolerant: tolerant, broken: map[onejob.JobRef]error{},
 	}
 }

@@ -19,7 +19,7 @@ SELECT s.part FROM unnest($1::smallint[], $2::text[]) AS u (part, job_id)
 
 // A missing row: the claim is lost. It was cancelled, its lease is over, another
 // holds it, or its job has closed.
-const sqlAttemptMark = `
+var sqlAttemptMark = `
 WITH marked AS (
     UPDATE attempts a
        SET state = 'running', marked_at = onejob_now(),
@@ -33,6 +33,7 @@ WITH marked AS (
      WHERE a.part = u.part AND a.job_id = u.job_id AND a.id = u.id AND a.claim_token = u.claim_token
        AND a.state = 'starting' AND a.lease_expires_at > onejob_now()
        AND s.state IN ('queued', 'running', 'blocked') AND s.cancel_requested_at IS NULL
+       AND (a.certificate_id IS NULL AND a.waiver_id IS NULL OR ` + sqlPermittedOfAttempt + `)
     RETURNING a.*
 ), seen AS (
     UPDATE job_states s SET revision = s.revision + 1
@@ -59,6 +60,9 @@ func (s *Store) AttemptMark(ctx context.Context, params []onejob.AttemptMarkPara
 		return nil
 	}
 	err := s.inWaves(ctx, len(params), func(row int) string { return params[row].Ref.ID }, act, fail)
+	if err == nil {
+		err = s.forbid(ctx, params, results)
+	}
 	if err != nil {
 		return nil, err
 	}

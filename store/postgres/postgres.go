@@ -38,6 +38,8 @@ var (
 	_ onejob.IncidentStore = (*Store)(nil)
 	_ onejob.CostStore     = (*Store)(nil)
 	_ onejob.RestoreStore  = (*Store)(nil)
+
+	_ onejob.CertificateStore = (*Store)(nil)
 )
 
 // Store keeps jobs in one schema of a PostgreSQL database. It is safe for
@@ -47,6 +49,7 @@ type Store struct {
 	log   *slog.Logger
 	clock *clock
 	seen  *seen
+	terms *atomic.Pointer[onejob.GateTerms]
 
 	hasty    bool          // nothing waits for others' open transactions
 	patience chan struct{} // bounds those who wait
@@ -73,7 +76,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{pool: pool, log: o.Logger, clock: &clock{}, seen: known, patience: make(chan struct{}, max(o.MaxConns/4, 1))}
+	s := &Store{pool: pool, log: o.Logger, clock: &clock{}, seen: known, terms: &atomic.Pointer[onejob.GateTerms]{}, patience: make(chan struct{}, max(o.MaxConns/4, 1))}
 	if err := s.admit(ctx, o); err != nil {
 		pool.Close()
 		return nil, err

@@ -100,8 +100,9 @@ func (s *Store) attemptRef(ctx context.Context, id string) (onejob.AttemptRef, e
 }
 
 const sqlProbes = `
-SELECT part, job_id, attempt_id, number, method, at, outcome, evidence, detail, next_at
-  FROM probes WHERE part = $1 AND attempt_id = $2 ORDER BY number DESC LIMIT $3`
+SELECT p.part, p.job_id, a.id, p.number, p.method, p.at, p.outcome, p.evidence, p.detail, p.next_at
+  FROM attempts a JOIN probes p ON p.part = a.part AND p.job_id = a.job_id AND p.attempt = a.number
+ WHERE a.part = $1 AND a.job_id = $2 AND a.id = $3 ORDER BY p.number DESC LIMIT $4`
 
 // ProbeList implements [onejob.ProbeStore].
 func (s *Store) ProbeList(ctx context.Context, p onejob.ProbeListParams) ([]onejob.Probe, error) {
@@ -114,7 +115,7 @@ func (s *Store) ProbeList(ctx context.Context, p onejob.ProbeListParams) ([]onej
 	err = s.read(ctx, func(t *txn) error {
 		b := t.batch()
 		l = load(b, []onejob.JobRef{jobOf(ref)}, loading{})
-		b.Queue(sqlProbes, int16(ref.Part), ref.ID, pageOf(p.Limit)).Query(func(rows pgx.Rows) error {
+		b.Queue(sqlProbes, int16(ref.Part), ref.JobID, ref.ID, pageOf(p.Limit)).Query(func(rows pgx.Rows) error {
 			return forEach(rows, func(row pgx.Row) error {
 				probe, err := scanProbe(row)
 				probes = append(probes, probe)
@@ -159,7 +160,7 @@ func (s *Store) ProbeNow(ctx context.Context, p onejob.ProbeNowParams) error {
 	var answer error
 	act := func(ctx context.Context, t *txn, _ []int) error {
 		b := t.batch()
-		l := load(b, []onejob.JobRef{jobOf(ref)}, loading{lock: true})
+		l := load(b, []onejob.JobRef{jobOf(ref)}, loading{terms: t.terms, lock: true})
 		if err := t.send(ctx, b); err != nil {
 			return err
 		}
@@ -252,7 +253,7 @@ func (s *Store) askLater(ctx context.Context, all []onejob.AttemptRef) error {
 func askPersonAll(ctx context.Context, t *txn, refs []onejob.AttemptRef, rows []int, changed []bool) error {
 	due := column(rows, func(row int) onejob.AttemptRef { return refs[row] })
 	b := t.batch()
-	l := load(b, column(due, jobOf), loading{lock: true})
+	l := load(b, column(due, jobOf), loading{terms: t.terms, lock: true})
 	if err := t.send(ctx, b); err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func (s *Store) ProbeRecord(ctx context.Context, params []onejob.ProbeRecordPara
 
 func recordAll(ctx context.Context, t *txn, params []onejob.ProbeRecordParams, rows []int, results []onejob.AttemptFinishResult) error {
 	b := t.batch()
-	l := load(b, column(rows, func(row int) onejob.JobRef { return jobOf(params[row].Ref) }), loading{lock: true})
+	l := load(b, column(rows, func(row int) onejob.JobRef { return jobOf(params[row].Ref) }), loading{terms: t.terms, lock: true})
 	if err := t.send(ctx, b); err != nil {
 		return err
 	}
@@ -114,11 +114,11 @@ WITH counted AS (
       FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::bigint[])
            AS u (part, job_id, id, method, outcome, detail, evidence, after, send_within)
      WHERE a.part = u.part AND a.job_id = u.job_id AND a.id = u.id AND (u.send_within IS NULL OR a.state = 'unknown')
-    RETURNING a.part, a.job_id, a.id, a.probes_made, u.method, u.outcome, u.detail, u.evidence,
+    RETURNING a.part, a.job_id, a.number, a.probes_made, u.method, u.outcome, u.detail, u.evidence,
               CASE WHEN ` + sqlAsked + ` THEN a.probe_at END AS next_at
 )
-INSERT INTO probes (part, job_id, attempt_id, number, method, at, outcome, detail, evidence, next_at)
-SELECT part, job_id, id, probes_made, method, onejob_now(), outcome, detail, evidence, next_at FROM counted`
+INSERT INTO probes (part, job_id, attempt, number, method, at, outcome, detail, evidence, next_at)
+SELECT part, job_id, number, probes_made, method, onejob_now(), outcome, detail, evidence, next_at FROM counted`
 
 // keepProbes queues the writing down of questions and answers, at most one of an
 // attempt.

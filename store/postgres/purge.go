@@ -32,10 +32,11 @@ func (s *Store) JobPurge(ctx context.Context, p onejob.JobPurgeParams) (purged i
 const (
 	sqlJobsOld = `
 SELECT s.part, s.job_id FROM job_states s
- WHERE s.finished_at IS NOT NULL AND NOT s.purged
+ WHERE s.waiting IS NULL AND NOT s.purged
+   AND s.created_at <= onejob_now() - $1::bigint * interval '1 microsecond'
    AND s.finished_at <= onejob_now() - $1::bigint * interval '1 microsecond'
    AND NOT ` + sqlHeld + `
- ORDER BY s.finished_at LIMIT $2
+ ORDER BY s.created_at LIMIT $2
    FOR NO KEY UPDATE SKIP LOCKED`
 
 	// Somebody may still need the payload: an attempt is in doubt, an endpoint is yet
@@ -114,16 +115,10 @@ func (t *txn) jobRefs(ctx context.Context, sql string, args ...any) (refs []onej
 }
 
 // A probe of a purged job says what was asked and when, and no longer what was seen.
-// The order makes the key of attempts the way to them: it is the only index that
-// finds those of one job.
-const (
-	sqlProbesOf = `
+const sqlProbesEmpty = `
+UPDATE probes p SET evidence = '{}'
   FROM unnest($1::smallint[], $2::text[]) AS u (part, job_id)
- CROSS JOIN LATERAL (
-       SELECT part, id FROM attempts WHERE part = u.part AND job_id = u.job_id ORDER BY number
-  ) a`
-	sqlProbesEmpty = `UPDATE probes p SET evidence = '{}'` + sqlProbesOf + ` WHERE p.part = a.part AND p.attempt_id = a.id`
-)
+ WHERE p.part = u.part AND p.job_id = u.job_id`
 
 // keptEvidence is what stays of attempts' evidence: its figures.
 type keptEvidence struct {
@@ -196,7 +191,7 @@ SELECT s.part, s.job_id FROM unnest($1::smallint[], $2::text[]) AS u (part, job_
  WHERE NOT ` + sqlHeld
 
 	sqlEventsDelete     = `DELETE FROM events e USING unnest($1::smallint[], $2::text[]) AS u (part, job_id) WHERE e.part = u.part AND e.job_id = u.job_id`
-	sqlProbesDelete     = `DELETE FROM probes p USING (SELECT a.part, a.id` + sqlProbesOf + `) a WHERE p.part = a.part AND p.attempt_id = a.id`
+	sqlProbesDelete     = `DELETE FROM probes p USING unnest($1::smallint[], $2::text[]) AS u (part, job_id) WHERE p.part = u.part AND p.job_id = u.job_id`
 	sqlDeliveriesDelete = `DELETE FROM deliveries d USING unnest($1::smallint[], $2::text[]) AS u (part, job_id) WHERE d.part = u.part AND d.job_id = u.job_id`
 	sqlAttemptsDelete   = `DELETE FROM attempts a USING unnest($1::smallint[], $2::text[]) AS u (part, job_id) WHERE a.part = u.part AND a.job_id = u.job_id`
 	sqlJobStatesDelete  = `DELETE FROM job_states s USING unnest($1::smallint[], $2::text[]) AS u (part, job_id) WHERE s.part = u.part AND s.job_id = u.job_id`

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"math"
 
 	"github.com/jackc/pgx/v5"
 
@@ -27,18 +28,26 @@ func (s *Store) AttemptResolve(ctx context.Context, params []onejob.AttemptResol
 }
 
 const sqlAttemptRefs = `
-SELECT a.part, a.job_id, a.id FROM unnest($1::smallint[], $2::text[]) AS u (part, id)
-  JOIN attempts a ON a.part = u.part AND a.id = u.id`
+SELECT a.part, a.job_id, a.id FROM unnest($1::smallint[], $2::text[], $3::integer[], $4::text[]) AS u (part, job_id, number, id)
+  JOIN attempts a ON a.part = u.part AND a.job_id = u.job_id AND a.number = u.number AND a.id = u.id`
 
-// attemptRefs finds the jobs of attempts, which never change.
+// attemptRefs finds those of ids that are attempts, with their jobs.
 func (s *Store) attemptRefs(ctx context.Context, ids []string) (map[string]onejob.AttemptRef, error) {
 	found := map[string]onejob.AttemptRef{}
 	if len(ids) == 0 {
 		return found, nil
 	}
-	refs := refsOf(ids)
-	parts, ids := refColumns(refs)
-	rows, err := s.pool.Query(ctx, sqlAttemptRefs, parts, ids)
+	var named []namedAttempt
+	for _, id := range ids {
+		if n, ok := attemptOf(id); ok {
+			named = append(named, n)
+		}
+	}
+	rows, err := s.pool.Query(ctx, sqlAttemptRefs,
+		column(named, func(n namedAttempt) int16 { return int16(n.Part) }),
+		column(named, func(n namedAttempt) string { return n.JobID }),
+		column(named, func(n namedAttempt) int32 { return n.number }),
+		column(named, func(n namedAttempt) string { return n.ID }))
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +56,29 @@ func (s *Store) attemptRefs(ctx context.Context, ids []string) (map[string]onejo
 		found[ref.ID] = ref
 		return err
 	})
+}
+
+// namedAttempt is an attempt by what its id carries: there may be none.
+type namedAttempt struct {
+	onejob.AttemptRef
+	number int32
+}
+
+// attemptOf reports false for what is no attempt's id.
+func attemptOf(id string) (n namedAttempt, ok bool) {
+	jobID, number, ok := onejob.JobOfAttemptID(id)
+	if !ok || number > math.MaxInt32 {
+		return n, false
+	}
+	part, _ := onejob.PartOfID(id)
+	return namedAttempt{onejob.AttemptRef{Part: part, JobID: jobID, ID: id}, int32(number)}, true
+}
+
+// numberOf is the number that an attempt's id carries; zero, which none has, if it
+// carries none.
+func numberOf(id string) int32 {
+	n, _ := attemptOf(id)
+	return n.number
 }
 
 func scanRef(row pgx.Row) (ref onejob.AttemptRef, err error) {
@@ -58,7 +90,7 @@ func scanRef(row pgx.Row) (ref onejob.AttemptRef, err error) {
 
 func resolveAll(ctx context.Context, t *txn, params []onejob.AttemptResolveParams, refs map[string]onejob.AttemptRef, rows []int, results []onejob.AttemptResolveResult) error {
 	b := t.batch()
-	l := load(b, column(rows, func(row int) onejob.JobRef { return jobOf(refs[params[row].ID]) }), loading{lock: true, results: true})
+	l := load(b, column(rows, func(row int) onejob.JobRef { return jobOf(refs[params[row].ID]) }), loading{terms: t.terms, lock: true, results: true})
 	if err := t.send(ctx, b); err != nil {
 		return err
 	}

@@ -41,9 +41,9 @@ UPDATE store_generation g SET restored_at = NULL, confirmed_at = onejob_now(), c
  WHERE g.id = 1 AND g.restored_at IS NOT NULL
    AND NOT EXISTS (SELECT FROM attempts a WHERE a.state IN ('starting', 'running') AND a.outcome IS DISTINCT FROM 'accepted')
    AND NOT EXISTS (SELECT FROM attempts a WHERE a.state = 'running' AND a.outcome = 'accepted')
-   AND NOT EXISTS (SELECT FROM job_states s WHERE s.state = 'queued' AND (s.held_at IS NULL OR s.held_at < g.restored_at))
-   AND NOT EXISTS (SELECT FROM job_states s WHERE s.state = 'blocked' AND s.held_at IS NULL)
-   AND NOT EXISTS (SELECT FROM job_states s WHERE s.state = 'blocked' AND s.held_at < g.restored_at)`
+   AND NOT EXISTS (SELECT FROM job_states s WHERE s.waiting = 'queued' AND (s.held_at IS NULL OR s.held_at < g.restored_at))
+   AND NOT EXISTS (SELECT FROM job_states s WHERE s.waiting = 'blocked' AND s.held_at IS NULL)
+   AND NOT EXISTS (SELECT FROM job_states s WHERE s.waiting = 'blocked' AND s.held_at < g.restored_at)`
 )
 
 func scanGeneration(row pgx.Row) (g onejob.Generation, err error) {
@@ -147,11 +147,11 @@ UNION ALL
 (SELECT part, job_id, id FROM attempts WHERE state = 'running' AND outcome = 'accepted' LIMIT $1)
 LIMIT $1`
 	sqlJobsToHold = `
-(SELECT s.part, s.job_id, '' FROM job_states s WHERE s.state = 'queued' AND (s.held_at IS NULL OR s.held_at < $1) LIMIT $2)
+(SELECT s.part, s.job_id, '' FROM job_states s WHERE s.waiting = 'queued' AND (s.held_at IS NULL OR s.held_at < $1) LIMIT $2)
 UNION ALL
-(SELECT s.part, s.job_id, '' FROM job_states s WHERE s.state = 'blocked' AND s.held_at IS NULL LIMIT $2)
+(SELECT s.part, s.job_id, '' FROM job_states s WHERE s.waiting = 'blocked' AND s.held_at IS NULL LIMIT $2)
 UNION ALL
-(SELECT s.part, s.job_id, '' FROM job_states s WHERE s.state = 'blocked' AND s.held_at < $1 LIMIT $2)
+(SELECT s.part, s.job_id, '' FROM job_states s WHERE s.waiting = 'blocked' AND s.held_at < $1 LIMIT $2)
 LIMIT $2`
 )
 
@@ -204,7 +204,7 @@ func holdAll(ctx context.Context, t *txn, jobs []onejob.JobRef, rows []int, done
 	var restored pgtype.Timestamptz
 	b := t.batch()
 	b.Queue(sqlRestoredLock).QueryRow(func(row pgx.Row) error { return row.Scan(&restored) })
-	l := load(b, column(rows, func(row int) onejob.JobRef { return jobs[row] }), loading{lock: true})
+	l := load(b, column(rows, func(row int) onejob.JobRef { return jobs[row] }), loading{terms: t.terms, lock: true})
 	if err := t.send(ctx, b); err != nil {
 		return err
 	}

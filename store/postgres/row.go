@@ -50,6 +50,9 @@ func scanJob(row pgx.Row) (*onejob.Job, error) {
 	j.FinishedAt, j.UnblockedAt, j.HeldAt = timeOf(finished), timeOf(unblocked), timeOf(held)
 	j.CompletedBy, j.SupersededBy = completedBy.String, replaced.String
 	j.Error = failureOf(code, text)
+	if j.State.Terminal() { // else it is of when it was open
+		j.NextTarget = ""
+	}
 	if j.Policy, err = onejob.DecodePolicy(policy); err != nil {
 		return &j, unreadable(j.ID, "", fmt.Errorf("policy: %w", err))
 	}

@@ -23,9 +23,9 @@ VALUES (1, 'job_racing', 'alice', true, 'running',   0, now(), 'a', NULL,       
        (1, 'job_done',  'alice', true, 'succeeded', 0, now(), '',  'att_done', now());
 INSERT INTO attempts (part, job_id, number, id, lane, lanes, target, target_digest, state, claim_token, worker, lease_expires_at,
                       send_by, marked_at, finished_at, job_version, provider_key, phase, outcome, started_at)
-VALUES (1, 'job_racing', 1, 'att_racing', 0, 2, 'a', '', 'running',   'c1', 'w', now(), now(), now(), NULL,  1, 'p', 'sent',     NULL,        now()),
-       (1, 'job_charge', 1, 'att_charge', 0, 1, 'a', '', 'failed',    'c2', 'w', now(), now(), now(), now(), 1, 'p', 'answered', 'refused',   now()),
-       (1, 'job_done',   1, 'att_done',   0, 1, 'a', '', 'succeeded', 'c3', 'w', now(), now(), now(), now(), 1, 'p', 'answered', 'succeeded', now());`
+VALUES (1, 'job_racing', 1, 'att_racing', 0, NULL, 'a', '', 'running',   'c1', 'w', now(), now(), now(), NULL,  1, 'p', 'sent',     NULL,        now()),
+       (1, 'job_charge', 1, 'att_charge', 0, NULL, 'a', '', 'failed',    'c2', 'w', now(), now(), now(), now(), 1, 'p', 'answered', 'refused',   now()),
+       (1, 'job_done',   1, 'att_done',   0, NULL, 'a', '', 'succeeded', 'c3', 'w', now(), now(), now(), now(), 1, 'p', 'answered', 'succeeded', now());`
 
 // insertAttempt is a second attempt, of which only the given values differ.
 func insertAttempt(job, number, lane, lanes, state string) string {
@@ -47,18 +47,19 @@ func TestDatabaseRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	tests := []struct{ name, sql, says string }{
-		{"ASecondAttemptInDoubtInALane", insertAttempt("job_racing", "2", "0", "2", "starting"), "attempts_in_doubt"},
+		{"ASecondAttemptInDoubtInALane", insertAttempt("job_racing", "2", "0", "NULL", "starting"), "attempts_in_doubt"},
 		{"TheSameNumberTwice", insertAttempt("job_racing", "1", "1", "2", "starting"), "attempts_pkey"},
 		{"TheSameOwnerAndKeyTwice", insertJob("job_again", "alice", `\x01`, "external", "1"), "jobs_one_per_key"},
 		{"TheSameIdTwice", "INSERT INTO job_states (part, job_id, owner, due, state, priority, run_after, next_target) VALUES (1, 'job_charge', 'alice', true, 'queued', 0, now(), 'a')", "job_states_pkey"},
 		{"AnEventOfNoJob", "INSERT INTO events (part, job_id, kind, at) VALUES (1, 'job_none', 'replayed', now())", "foreign key"},
 		{"ALaneOnAnEffect", insertAttempt("job_charge", "2", "1", "2", "starting"), "foreign key"},
+		{"ALaneOfNoLanes", insertAttempt("job_charge", "2", "1", "NULL", "starting"), "attempts_lane"},
 		{"ALaneBeyondTheJobs", insertAttempt("job_racing", "2", "2", "2", "starting"), "attempts_lane"},
 		{"LanesUnderAnEffect", insertJob("job_lanes", "alice", `\x09`, "external", "2"), "jobs_race_without_effect"},
 		{"LanesUnderAnIdempotentEffect", insertJob("job_lanes", "alice", `\x09`, "idempotent", "2"), "jobs_race_without_effect"},
 
-		{"AProbeOfNoAttempt", "INSERT INTO probes (part, job_id, attempt_id, number, method, at, detail, evidence) VALUES (1, 'job_charge', 'att_none', 1, 'lookup', now(), '', '{}')", "foreign key"},
-		{"AProbeByGuessing", "INSERT INTO probes (part, job_id, attempt_id, number, method, at, detail, evidence) VALUES (1, 'job_charge', 'att_charge', 1, 'guess', now(), '', '{}')", "probes_method_check"},
+		{"AProbeOfNoAttempt", "INSERT INTO probes (part, job_id, attempt, number, method, at, detail, evidence) VALUES (1, 'job_charge', 9, 1, 'lookup', now(), '', '{}')", "foreign key"},
+		{"AProbeByGuessing", "INSERT INTO probes (part, job_id, attempt, number, method, at, detail, evidence) VALUES (1, 'job_charge', 1, 1, 'guess', now(), '', '{}')", "probes_method_check"},
 
 		{"AnotherOwner", "UPDATE jobs SET owner = 'mallory' WHERE id = 'job_charge'", "immutable"},
 		{"AnotherFingerprint", `UPDATE jobs SET fingerprint = '\xff' WHERE id = 'job_charge'`, "immutable"},

@@ -37,7 +37,7 @@ WITH first AS MATERIALIZED (
 )
 UPDATE job_states s
    SET completed_by = f.id, state = 'succeeded', version = s.version + 1, revision = s.revision + 1,
-       finished_at = onejob_now(), next_target = '',
+       finished_at = onejob_now(),
        blocked = NULL, blocked_reason = NULL, error_code = NULL, error = NULL
   FROM first f
  WHERE s.part = f.part AND s.job_id = f.job_id

@@ -12,8 +12,8 @@ import (
 
 // restand brings an open job to where its attempts put it. It returns the event
 // of its becoming blocked for another reason, or nil.
-func restand(job *onejob.Job, now time.Time) *onejob.JobEvent {
-	standing := onejob.StandingOf(job, job.Attempts, nil, now)
+func (l *loaded) restand(job *onejob.Job) *onejob.JobEvent {
+	standing := onejob.StandingOf(job, job.Attempts, l.verdicts(job, onejob.Ask{}), l.now)
 	was := job.Blocked
 	job.Revision++
 	job.State, job.Blocked, job.Error = standing.State, standing.Blocked, standing.Error
@@ -23,7 +23,7 @@ func restand(job *onejob.Job, now time.Time) *onejob.JobEvent {
 	}
 	if standing.Closes() {
 		job.Version++
-		job.FinishedAt = now
+		job.FinishedAt = l.now
 	}
 	if job.Blocked == nil || (was != nil && was.Reason == job.Blocked.Reason) {
 		return nil
@@ -124,7 +124,7 @@ func (t *txn) concludeJobs(ctx context.Context, b *pgx.Batch, l *loaded, changed
 			job.Revision++
 			closed = append(closed, ref)
 		default:
-			if e := restand(job, l.now); e != nil {
+			if e := l.restand(job); e != nil {
 				events = append(events, *e)
 			}
 			open = append(open, job)

@@ -26,7 +26,7 @@ func (s *Store) AttemptStart(ctx context.Context, params []onejob.AttemptStartPa
 
 func askAll(ctx context.Context, t *txn, params []onejob.AttemptStartParams, rows []int, results []onejob.AttemptStartResult) error {
 	b := t.batch()
-	l := load(b, refsOf(column(rows, func(row int) string { return params[row].JobID })), loading{lock: true, input: true})
+	l := load(b, refsOf(column(rows, func(row int) string { return params[row].JobID })), loading{terms: t.terms, lock: true, input: true})
 	if err := t.send(ctx, b); err != nil {
 		return err
 	}
@@ -92,7 +92,8 @@ func ask(l *loaded, p *onejob.AttemptStartParams) (r onejob.AttemptStartResult, 
 	if r.Err = onejob.CheckRevision(job, p.IfRevision); r.Err != nil {
 		return r, nil, nil
 	}
-	d := onejob.Decide(job, job.Attempts, nil, l.now, onejob.Ask{Now: true, Target: p.Target, Lane: p.Lane})
+	asked := onejob.Ask{Now: true, Target: p.Target, Lane: p.Lane}
+	d := onejob.Decide(job, job.Attempts, l.verdicts(job, asked), l.now, asked)
 	if r.Err = onejob.CheckAsked(job, d); r.Err != nil {
 		return r, nil, nil
 	}
@@ -154,8 +155,9 @@ UPDATE job_states s
    AND s.state IN ('queued', 'running', 'blocked')
    AND s.cancel_requested_at IS NULL`
 
-// Zero rows: another attempt of this job is in doubt in this lane.
-const sqlAttemptStart = `
+// Zero rows: another attempt of this job is in doubt in this lane, or what lets it
+// start does not stand any more.
+var sqlAttemptStart = `
 INSERT INTO attempts (part, job_id, number, id, lane, lanes, target, target_digest, state, claim_token, worker,
                       lease_expires_at, job_version, provider_key, request_key_hash, request_fingerprint,
                       certificate_id, waiver_id, phase, started_at, marked_at, send_by, quarantine_until)
@@ -168,6 +170,7 @@ SELECT u.part, u.job_id, u.number, u.id, u.lane, u.lanes, u.target, u.target_dig
        AS u (part, job_id, number, id, lane, lanes, target, target_digest, claim_token, worker,
              lease_expires_at, job_version, provider_key, request_key_hash, request_fingerprint,
              certificate_id, waiver_id, started_at, state, marked_at, send_by, quarantine_until)
+ WHERE ` + sqlPermitted + `
 ON CONFLICT (part, job_id, lane) WHERE state IN ('starting', 'running', 'unknown') DO NOTHING`
 
 // start writes attempts and counts them on their jobs, at most one of a job. If
@@ -213,8 +216,8 @@ func startColumns(l *loaded, starts []onejob.Attempt) []any {
 		column(starts, func(a onejob.Attempt) int32 { return int32(a.Number) }),
 		text(func(a onejob.Attempt) string { return a.ID }),
 		column(starts, func(a onejob.Attempt) int16 { return int16(a.Lane) }),
-		column(starts, func(a onejob.Attempt) int16 {
-			return int16(max(l.job(onejob.JobRef{Part: a.Part, ID: a.JobID}).Policy.Lanes, 1))
+		column(starts, func(a onejob.Attempt) pgtype.Int2 {
+			return pgtype.Int2{Int16: int16(l.job(onejob.JobRef{Part: a.Part, ID: a.JobID}).Policy.Lanes), Valid: a.Lane > 0}
 		}),
 		text(func(a onejob.Attempt) string { return a.Target }),
 		text(func(a onejob.Attempt) string { return a.TargetDigest }),

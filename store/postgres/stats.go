@@ -14,16 +14,16 @@ import (
 const (
 	sqlStatsQueued = `
 SELECT sum(n)::bigint, min(oldest)
-  FROM (SELECT count(*) AS n, min(run_after) AS oldest FROM job_states WHERE state = 'queued' AND due
+  FROM (SELECT count(*) AS n, min(run_after) AS oldest FROM job_states WHERE waiting = 'queued' AND due
         UNION ALL
-        SELECT count(*), min(run_after) FILTER (WHERE run_after <= onejob_now()) FROM job_states WHERE state = 'queued' AND NOT due) q`
+        SELECT count(*), min(run_after) FILTER (WHERE run_after <= onejob_now()) FROM job_states WHERE waiting = 'queued' AND NOT due) q`
 
 	// A job is running by an attempt that is.
 	sqlStatsRunning = `
 SELECT count(*) FROM (SELECT DISTINCT part, job_id FROM attempts WHERE state IN ('starting', 'running')) a
   JOIN job_states s ON s.part = a.part AND s.job_id = a.job_id AND s.state = 'running'`
 
-	sqlStatsBlocked = `SELECT blocked_reason, count(*) FROM job_states WHERE state = 'blocked' GROUP BY blocked_reason`
+	sqlStatsBlocked = `SELECT blocked_reason, count(*) FROM job_states WHERE waiting = 'blocked' GROUP BY blocked_reason`
 
 	// The doubt began when the attempt blocked its job, and otherwise some time
 	// after it started.

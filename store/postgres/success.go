@@ -2,50 +2,57 @@ package postgres
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/onejob-dev/onejob"
 )
 
 // Both compare-and-swaps of a plain success, or neither: of an attempt that is held
-// under the token, whose job has its slot free. The rows of job_states are locked
-// first, in their order, and are read as they are then, so that a slot that is free
-// stays so. A missing row changed nothing, and is finished the long way.
+// under the token, whose job has its slot free. The slots are taken first, in their
+// order; whatever else moves attempts locks the same rows before it does. A missing
+// row changed nothing, and is finished the long way.
+//
+// An attempt that somebody moved after it was seen here, and before its job's slot was
+// taken, is left without its swap: the division then ends the statement, with nothing
+// changed, and it is tried with fewer rows, down to one.
 const sqlAttemptSucceed = `
-WITH free AS MATERIALIZED (
-    SELECT u.*
+WITH held AS MATERIALIZED (
+    SELECT u.*, a.ctid AS place
       FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bytea[], $8::text[],
-                  $9::text[], $10::bigint[], $11::text[], $12::text[])
-           AS u (part, job_id, id, claim_token, phase, evidence, result, result_type, provider_id, cost_micros, currency, usage)
-      JOIN job_states s ON s.part = u.part AND s.job_id = u.job_id
-     WHERE s.completed_by IS NULL AND s.state NOT IN ('failed', 'cancelled')
+                  $9::text[], $10::bigint[], $11::text[], $12::text[], $14::integer[])
+           AS u (part, job_id, id, claim_token, phase, evidence, result, result_type, provider_id, cost_micros, currency, usage, number)
+      JOIN attempts a ON a.part = u.part AND a.job_id = u.job_id AND a.number = u.number AND a.id = u.id
+     WHERE a.claim_token = u.claim_token AND a.state = ANY ($13::text[])
      ORDER BY u.part, u.job_id
-       FOR NO KEY UPDATE OF s
+), won AS (
+    UPDATE job_states s
+       SET completed_by = h.id, state = 'succeeded', version = s.version + 1, revision = s.revision + 1,
+           finished_at = onejob_now(),
+           blocked = NULL, blocked_reason = NULL, error_code = NULL, error = NULL
+      FROM held h
+     WHERE s.part = h.part AND s.job_id = h.job_id
+       AND s.completed_by IS NULL AND s.state NOT IN ('failed', 'cancelled')
+    RETURNING h.*, s.revision, s.finished_at
 ), swapped AS (
     UPDATE attempts a
-       SET state = 'succeeded', outcome = 'succeeded', finished_at = onejob_now(),
+       SET state = 'succeeded', outcome = 'succeeded', finished_at = w.finished_at,
            next = NULL, own_fault = false, error_code = NULL, error = NULL, retry_at = NULL, lease_over_at = NULL,
-           phase = coalesce(f.phase, a.phase), evidence = f.evidence,
-           result = f.result, result_type = f.result_type, result_lost = false,
-           provider_id = coalesce(f.provider_id, a.provider_id),
-           cost_micros = CASE WHEN f.currency IS NULL THEN a.cost_micros ELSE f.cost_micros END,
-           currency = coalesce(f.currency, a.currency),
-           usage = coalesce(f.usage, a.usage)
-      FROM free f
-     WHERE a.part = f.part AND a.job_id = f.job_id AND a.id = f.id
-       AND a.claim_token = f.claim_token AND a.state = ANY ($13::text[])
-    RETURNING a.part, a.job_id, a.id
+           phase = coalesce(w.phase, a.phase), evidence = w.evidence,
+           result = w.result, result_type = w.result_type, result_lost = false,
+           provider_id = coalesce(w.provider_id, a.provider_id),
+           cost_micros = CASE WHEN w.currency IS NULL THEN a.cost_micros ELSE w.cost_micros END,
+           currency = coalesce(w.currency, a.currency),
+           usage = coalesce(w.usage, a.usage)
+      FROM won w
+     WHERE a.ctid = w.place AND a.claim_token = w.claim_token AND a.state = ANY ($13::text[])
+    RETURNING 1
 )
-UPDATE job_states s
-   SET completed_by = w.id, state = 'succeeded', version = s.version + 1, revision = s.revision + 1,
-       finished_at = onejob_now(), next_target = '',
-       blocked = NULL, blocked_reason = NULL, error_code = NULL, error = NULL
-  FROM swapped w
- WHERE s.part = w.part AND s.job_id = w.job_id
-   AND s.completed_by IS NULL AND s.state NOT IN ('failed', 'cancelled')
-RETURNING s.completed_by, s.revision, s.finished_at`
+SELECT id, revision, finished_at FROM won
+ WHERE 1 / (CASE WHEN (SELECT count(*) FROM swapped) = (SELECT count(*) FROM won) THEN 1 ELSE 0 END) = 1`
 
 // succeed finishes plain successes in one round trip, and returns the rows that
 // are left, in their order: those that are something else, and those whose claim
@@ -62,6 +69,9 @@ func (s *Store) succeed(ctx context.Context, params []onejob.AttemptFinishParams
 	done := make([]bool, len(params))
 	act := func(ctx context.Context, t *txn, rows []int) error {
 		won, err := swapBoth(ctx, t, column(rows, func(row int) *onejob.AttemptFinishParams { return &params[row] }))
+		if len(rows) == 1 && overtaken(err) {
+			return nil // nothing happened: the long way sees the attempt as it is now
+		}
 		for _, row := range rows {
 			if w := won[params[row].Ref.ID]; err == nil && w != nil {
 				done[row] = true
@@ -83,6 +93,13 @@ func (s *Store) succeed(ctx context.Context, params []onejob.AttemptFinishParams
 		}
 	}
 	return left, nil
+}
+
+// overtaken reports whether the statement ended because somebody had moved an attempt
+// meanwhile.
+func overtaken(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "22012"
 }
 
 // isPlainSuccess reports whether p says nothing but what a success needs to say.
@@ -110,6 +127,7 @@ func swapBoth(ctx context.Context, t *txn, params []*onejob.AttemptFinishParams)
 		text(func(p *onejob.AttemptFinishParams) pgtype.Text { return optional(p.Currency) }),
 		text(func(p *onejob.AttemptFinishParams) pgtype.Text { return present(string(p.Usage), p.Usage != nil) }),
 		texts(sources),
+		column(params, func(p *onejob.AttemptFinishParams) int32 { return numberOf(p.Ref.ID) }),
 	).Query(func(rows pgx.Rows) error {
 		return forEach(rows, func(row pgx.Row) error {
 			var id string

@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/onejob-dev/onejob"
 )
 
 // querier is a pool, a connection or a transaction.
@@ -54,6 +56,8 @@ type txn struct {
 	patient bool   // waits for others' open transactions
 	begun   bool
 	closed  bool
+
+	terms *onejob.GateTerms // what the gate goes by. Nil: nobody said
 }
 
 // joined reports whether the transaction is a caller's own.
@@ -134,7 +138,7 @@ func (s *Store) within(ctx context.Context, t *txn, act func(t *txn) error) erro
 		return err
 	}
 	defer conn.Release() // the pool drops a connection whose transaction is still open
-	t.db = conn
+	t.db, t.terms = conn, s.terms.Load()
 	err = act(t)
 	if t.begun && !t.closed && !conn.Conn().IsClosed() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackWithin)

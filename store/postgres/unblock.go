@@ -22,7 +22,7 @@ func (s *Store) JobUnblock(ctx context.Context, params []onejob.JobUnblockParams
 
 func unblockAll(ctx context.Context, t *txn, params []onejob.JobUnblockParams, rows []int, results []onejob.JobResult) error {
 	b := t.batch()
-	l := load(b, refsOf(column(rows, func(row int) string { return params[row].ID })), loading{lock: true})
+	l := load(b, refsOf(column(rows, func(row int) string { return params[row].ID })), loading{terms: t.terms, lock: true})
 	if err := t.send(ctx, b); err != nil {
 		return err
 	}

@@ -46,7 +46,11 @@ func (x *tx) claim(ref onejob.JobRef, p *onejob.AttemptClaimParams, result *onej
 	if err != nil || j == nil {
 		return err
 	}
-	d := onejob.Decide(&j.Job, j.Attempts, nil, x.now, onejob.Ask{})
+	verdicts, err := x.verdicts(&j.Job, onejob.Ask{})
+	if err != nil {
+		return err
+	}
+	d := onejob.Decide(&j.Job, j.Attempts, verdicts, x.now, onejob.Ask{})
 	if _, known := p.Targets[d.Target]; d.Verb != onejob.Start || !known {
 		// It waits, ends, blocks, or goes to somebody else's target.
 		if err := x.stand(&j.Job); err != nil {
@@ -73,7 +77,7 @@ const asideFor = time.Minute
 // setAside puts off a job whose rows cannot be read, or are refused when written.
 // At the head of the queue it would keep all others from their turn.
 func (x *tx) setAside(ref onejob.JobRef) error {
-	_, err := x.exec(`UPDATE job_states SET run_after = ?, due = 0 WHERE part = ? AND job_id = ? AND state = 'queued'`,
+	_, err := x.exec(`UPDATE job_states SET run_after = ?, due = 0 WHERE seq = `+seqOfJob+` AND state = 'queued'`,
 		x.now.Add(asideFor), int(ref.Part), ref.ID)
 	return err
 }

@@ -72,8 +72,8 @@ func (x *tx) expire(ref onejob.AttemptRef) (over bool, err error) {
 			unknown_at  = CASE state WHEN 'running'  THEN ?              ELSE unknown_at END,
 			lease_over_at = ?, error_code = ?, error = 'the lease of worker ' || worker || `+howLost+`,
 			evidence    = json_set(CASE WHEN json_valid(evidence) THEN evidence ELSE '{}' END, '$.error', 'the lease of worker ' || worker || `+howLost+`)
-		WHERE part = ? AND id = ? AND job_id = ? AND lease_expires_at <= ? AND `+needsWorker+` AND `+sources(onejob.EventLeaseOver)+` AND `+unrestored,
-		x.now, x.now, x.now, onejob.FailureLeaseOver, int(ref.Part), ref.ID, ref.JobID, x.now)
+		WHERE `+thisAttempt+` AND lease_expires_at <= ? AND `+needsWorker+` AND `+sources(onejob.EventLeaseOver)+` AND `+unrestored,
+		x.now, x.now, x.now, onejob.FailureLeaseOver, int(ref.Part), ref.JobID, ref.ID, x.now)
 	if err != nil || n == 0 {
 		return false, err
 	}

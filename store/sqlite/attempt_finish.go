@@ -63,18 +63,18 @@ func (x *tx) settle(p *onejob.AttemptFinishParams, event onejob.Event, state one
 	code, message := failureColumns(p.Failure)
 	body, contentType, lost := resultOf(p.Result, state)
 	n, err := x.exec(`
-		UPDATE attempts SET state = ?, outcome = ?, phase = coalesce(?, phase), evidence = ?, error_code = ?, error = ?,
+		UPDATE OR FAIL attempts SET state = ?, outcome = ?, phase = coalesce(?, phase), evidence = ?, error_code = ?, error = ?,
 			next = ?, own_fault = ?, provider_id = coalesce(?, provider_id), retry_at = coalesce(?, retry_at),
 			result = ?, result_type = ?, result_lost = ?,
 			cost_micros = CASE ? WHEN '' THEN cost_micros ELSE ? END, currency = CASE ? WHEN '' THEN currency ELSE ? END,
 			usage = coalesce(?, usage), finished_at = ?, unknown_at = coalesce(?, unknown_at), lease_over_at = NULL
-		WHERE part = ? AND id = ? AND job_id = ? AND claim_token = ? AND `+sources(event),
+		WHERE `+thisAttempt+` AND claim_token = ? AND `+sources(event),
 		string(state), string(outcome), orNull(p.Phase), encode(p.Evidence), code, message,
 		orNull(p.Next), p.OwnFault, orNull(p.ProviderID), retryAt,
 		body, contentType, lost,
 		p.Currency, p.CostMicros, p.Currency, p.Currency,
 		orNull(string(p.Usage)), finished, unknown,
-		int(p.Ref.Part), p.Ref.ID, p.Ref.JobID, p.ClaimToken)
+		int(p.Ref.Part), p.Ref.JobID, p.Ref.ID, p.ClaimToken)
 	return n == 1, err
 }
 
@@ -90,9 +90,9 @@ func resultOf(r *onejob.Result, state onejob.AttemptState) (body, contentType an
 func (x *tx) see(p *onejob.AttemptFinishParams, where string) (seen bool, err error) {
 	n, err := x.exec(`
 		UPDATE attempts SET phase = coalesce(?, phase), evidence = ?, provider_id = coalesce(?, provider_id), lease_over_at = NULL
-		WHERE part = ? AND id = ? AND job_id = ? AND claim_token = ? AND `+where,
+		WHERE `+thisAttempt+` AND claim_token = ? AND `+where,
 		orNull(p.Phase), encode(p.Evidence), orNull(p.ProviderID),
-		int(p.Ref.Part), p.Ref.ID, p.Ref.JobID, p.ClaimToken)
+		int(p.Ref.Part), p.Ref.JobID, p.Ref.ID, p.ClaimToken)
 	return n == 1, err
 }
 
@@ -112,7 +112,7 @@ func (x *tx) accept(p *onejob.AttemptFinishParams) (onejob.AttemptFinishResult, 
 	}
 	_, err = x.exec(`
 		UPDATE attempts SET outcome = CASE state WHEN 'running' THEN 'accepted' ELSE outcome END, accepted_at = coalesce(accepted_at, ?)
-		WHERE part = ? AND id = ?`, x.now, int(p.Ref.Part), p.Ref.ID)
+		WHERE `+thisAttempt, x.now, int(p.Ref.Part), p.Ref.JobID, p.Ref.ID)
 	if err == nil {
 		err = x.ask(p.Ref)
 	}

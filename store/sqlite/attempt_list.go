@@ -45,19 +45,27 @@ func attemptsInOrder(p *onejob.AttemptListParams) list[onejob.Attempt] {
 
 // attemptsWanted reports false when no attempt can be meant.
 func attemptsWanted(p *onejob.AttemptListParams) (w where, ok bool) {
-	for _, id := range []struct{ column, value string }{{`a.id`, p.ID}, {`a.job_id`, p.JobID}} {
-		if id.value == "" {
-			continue
-		}
-		part, isID := onejob.PartOfID(id.value)
+	jobs := []string{p.JobID}
+	if p.ID != "" {
+		jobID, _, isID := onejob.JobOfAttemptID(p.ID)
 		if !isID {
 			return w, false
 		}
-		w.and(`a.part = ?`, int(part))
-		w.and(id.column+` = ?`, id.value)
+		w.and(`a.id = ?`, p.ID)
+		jobs = append(jobs, jobID)
+	}
+	for _, id := range jobs {
+		if id == "" {
+			continue
+		}
+		part, isID := onejob.PartOfID(id)
+		if !isID {
+			return w, false
+		}
+		w.and(`a.seq = `+seqOfJob, int(part), id)
 	}
 	if p.Owner != "" {
-		w.and(`EXISTS (SELECT 1 FROM jobs j WHERE j.part = a.part AND j.id = a.job_id AND j.owner = ?)`, p.Owner)
+		w.and(`EXISTS (SELECT 1 FROM jobs j WHERE j.seq = a.seq AND j.owner = ?)`, p.Owner)
 	}
 	if len(p.States) > 0 {
 		w.and(`a.state ` + in(known(p.States, onejob.AttemptStates())))

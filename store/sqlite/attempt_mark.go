@@ -28,11 +28,11 @@ func (x *tx) mayHold(ref onejob.AttemptRef, who string) error {
 	}
 	err := onejob.ErrorOfNoAttempt(ref.ID)
 	queryErr := x.query(`
-		SELECT 1 FROM attempts a JOIN jobs j ON j.part = a.part AND j.id = a.job_id
-		WHERE a.part = ? AND a.id = ? AND a.job_id = ? AND j.owner = ?`, func(*row) error {
+		SELECT 1 FROM attempts a JOIN jobs j ON j.seq = a.seq
+		WHERE j.part = ? AND j.id = ? AND a.id = ? AND j.owner = ?`, func(*row) error {
 		err = nil
 		return nil
-	}, int(ref.Part), ref.ID, ref.JobID, who)
+	}, int(ref.Part), ref.JobID, ref.ID, who)
 	if queryErr != nil {
 		return queryErr
 	}
@@ -52,16 +52,15 @@ func (x *tx) mark(p *onejob.AttemptMarkParams) (onejob.AttemptMarkResult, error)
 	mark(&a, p.Lease, p.SendWithin, p.Pins, x.now)
 	n, err := x.exec(`
 		UPDATE attempts SET state = 'running', marked_at = ?, lease_expires_at = ?, send_by = ?, quarantine_until = ?, target_digest = ?
-		WHERE part = ? AND id = ? AND job_id = ? AND claim_token = ? AND `+sources(onejob.EventMarked)+` AND lease_expires_at > ?
-			AND EXISTS (SELECT 1 FROM job_states s
-				WHERE s.part = attempts.part AND s.job_id = attempts.job_id AND s.cancel_requested_at IS NULL AND s.`+open+`)`,
+		WHERE `+thisAttempt+` AND claim_token = ? AND `+sources(onejob.EventMarked)+` AND lease_expires_at > ?
+			AND `+jobGoesOn+` AND `+permitted,
 		a.MarkedAt, a.LeaseExpiresAt, a.SendBy, a.QuarantineUntil, a.TargetDigest,
-		int(p.Ref.Part), p.Ref.ID, p.Ref.JobID, p.ClaimToken, x.now)
+		int(p.Ref.Part), p.Ref.JobID, p.Ref.ID, p.ClaimToken, x.now, x.now, x.now)
 	if err != nil {
 		return onejob.AttemptMarkResult{}, err
 	}
 	if n == 0 {
-		return onejob.AttemptMarkResult{}, onejob.ErrorOfLostClaim(p.Ref)
+		return x.forbid(p)
 	}
 	j, err := x.changed(p.Ref.Part, p.Ref.JobID)
 	if err != nil {
@@ -87,15 +86,15 @@ func (x *tx) renew(p *onejob.AttemptRenewParams) (result onejob.AttemptRenewResu
 		UPDATE attempts SET lease_expires_at = ?,
 			quarantine_until = CASE WHEN ? AND send_by < ? THEN quarantine_until + (? - send_by) ELSE quarantine_until END,
 			send_by = CASE WHEN ? AND send_by < ? THEN ? ELSE send_by END
-		WHERE part = ? AND id = ? AND job_id = ? AND claim_token = ? AND state IN ('starting', 'running')`,
-		lease, p.MoveSendBy, lease, lease, p.MoveSendBy, lease, lease, int(p.Ref.Part), p.Ref.ID, p.Ref.JobID, p.ClaimToken)
+		WHERE `+thisAttempt+` AND claim_token = ? AND state IN ('starting', 'running')`,
+		lease, p.MoveSendBy, lease, lease, p.MoveSendBy, lease, lease, int(p.Ref.Part), p.Ref.JobID, p.Ref.ID, p.ClaimToken)
 	if err != nil {
 		return result, err
 	}
 	if n == 0 {
 		return result, onejob.ErrorOfLostClaim(p.Ref)
 	}
-	err = x.query(`SELECT cancel_requested_at IS NOT NULL FROM job_states WHERE part = ? AND job_id = ?`, func(r *row) error {
+	err = x.query(`SELECT cancel_requested_at IS NOT NULL FROM job_states WHERE seq = `+seqOfJob, func(r *row) error {
 		result.CancelRequested = r.Bool()
 		return nil
 	}, int(p.Ref.Part), p.Ref.JobID)

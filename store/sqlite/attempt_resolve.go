@@ -47,22 +47,20 @@ func (x *tx) resolve(p *onejob.AttemptResolveParams) (onejob.AttemptResolveResul
 
 // attemptToRule returns an attempt in its job, if who may see it.
 func (x *tx) attemptToRule(id, who string) (*storedJob, *onejob.Attempt, error) {
-	part, ok := onejob.PartOfID(id)
+	jobID, _, ok := onejob.JobOfAttemptID(id)
 	if !ok {
 		return nil, nil, onejob.ErrorOfNoAttempt(id)
 	}
-	a, err := x.attemptByID(part, id)
-	if err != nil {
+	j, err := x.jobByID(jobID, who)
+	if err != nil && onejob.CodeOf(err) != onejob.CodeNotFound {
 		return nil, nil, err
 	}
-	if a == nil {
-		return nil, nil, onejob.ErrorOfNoAttempt(id)
+	if err == nil {
+		if a := onejob.AttemptOf(&j.Job, id); a != nil {
+			return j, a, nil
+		}
 	}
-	j, err := x.jobByID(a.JobID, who)
-	if onejob.CodeOf(err) == onejob.CodeNotFound {
-		return nil, nil, onejob.ErrorOfNoAttempt(id)
-	}
-	return j, a, err
+	return nil, nil, onejob.ErrorOfNoAttempt(id)
 }
 
 // clockAllows refuses what rests on a quarantine while the clock is in doubt.
@@ -90,12 +88,12 @@ func (x *tx) rule(p *onejob.AttemptResolveParams, a *onejob.Attempt, state onejo
 	body, contentType, lost := resultOf(result, state)
 	n, err := x.exec(`
 		UPDATE attempts SET state = ?, outcome = ?, next = ?, ruling = ?, result = ?, result_type = ?, result_lost = ?, finished_at = ?
-		WHERE part = ? AND id = ? AND state = 'unknown'`,
+		WHERE `+thisAttempt+` AND state = 'unknown'`,
 		string(state), string(p.Outcome), string(onejob.NextOfRuling(p.Outcome)), encode(onejob.Ruling{
 			By: p.Actor, Outcome: p.Outcome, Evidence: p.Evidence, At: x.now,
 			RiskAcknowledged: p.AcknowledgeRisk && !success && a.QuarantineUntil.IsZero(),
 		}), body, contentType, lost, x.now,
-		int(a.Part), a.ID)
+		int(a.Part), a.JobID, a.ID)
 	if err != nil {
 		return err
 	}
@@ -115,9 +113,9 @@ func (x *tx) ruled(was *onejob.Attempt) (onejob.AttemptResolveResult, error) {
 		return onejob.AttemptResolveResult{}, err
 	}
 	a := *onejob.AttemptOf(j, was.ID)
-	err = x.query(`SELECT `+resultColumns+` FROM attempts a WHERE a.part = ? AND a.id = ?`, func(r *row) error {
+	err = x.query(`SELECT `+resultColumns+` FROM attempts a WHERE `+thisAttempt, func(r *row) error {
 		a.Result = scanResult(r)
 		return nil
-	}, int(a.Part), a.ID)
+	}, int(a.Part), a.JobID, a.ID)
 	return onejob.AttemptResolveResult{Attempt: &a, Job: j}, err
 }

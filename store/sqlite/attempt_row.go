@@ -16,6 +16,9 @@ const attemptColumns = `
 	a.evidence, a.error_code, a.error, a.retry_at, a.ruling, a.discarded, a.cost_micros, a.currency, a.usage,
 	a.started_at, a.marked_at, a.accepted_at, a.asked_at, a.probe_at, a.finished_at, a.lease_over_at`
 
+// thisAttempt is the condition of being one attempt, by part, job and id.
+const thisAttempt = `seq = ` + seqOfJob + ` AND id = ?`
+
 const resultColumns = `a.result_type, a.result_lost, a.result`
 
 func scanAttempt(r *row, a *onejob.Attempt) error {
@@ -77,33 +80,24 @@ func (x *tx) attemptsOf(j *onejob.Job) (attempts []onejob.Attempt, err error) {
 		return nil, nil
 	}
 	attempts = make([]onejob.Attempt, 0, j.AttemptsMade)
-	err = x.query(`SELECT`+attemptColumns+` FROM attempts a WHERE a.part = ? AND a.job_id = ? ORDER BY a.number`, func(r *row) error {
+	err = x.query(`SELECT`+attemptColumns+` FROM attempts a WHERE a.seq = `+seqOfJob+` ORDER BY a.number`, func(r *row) error {
 		attempts = append(attempts, onejob.Attempt{})
 		return scanAttempt(r, &attempts[len(attempts)-1])
 	}, int(j.Part), j.ID)
 	return attempts, err
 }
 
-// attemptByID reads one attempt, or nil.
-func (x *tx) attemptByID(part uint8, id string) (*onejob.Attempt, error) {
-	var a *onejob.Attempt
-	err := x.query(`SELECT`+attemptColumns+` FROM attempts a WHERE a.part = ? AND a.id = ?`, func(r *row) error {
-		a = new(onejob.Attempt)
-		return scanAttempt(r, a)
-	}, int(part), id)
-	return a, err
-}
-
 // insertAttempt inserts an attempt that NewAttempt made. Zero rows: another one
 // is in doubt in its lane.
 func (x *tx) insertAttempt(j *onejob.Job, a *onejob.Attempt) (inserted bool, err error) {
 	n, err := x.exec(`
-		INSERT INTO attempts (
-			part, job_id, number, id, lane, lanes, target, target_digest, state, claim_token, worker,
+		INSERT OR FAIL INTO attempts (
+			seq, part, job_id, number, id, lane, lanes, target, target_digest, state, claim_token, worker,
 			lease_expires_at, send_by, quarantine_until, job_version, provider_key,
 			request_key_hash, request_fingerprint, certificate_id, waiver_id, phase, started_at, marked_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (part, job_id, lane) WHERE state = 'starting' OR state = 'running' OR state = 'unknown' DO NOTHING`,
+		VALUES (`+seqOfJob+`, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (seq, lane) WHERE state = 'starting' OR state = 'running' OR state = 'unknown' DO NOTHING`,
+		int(a.Part), a.JobID,
 		int(a.Part), a.JobID, a.Number, a.ID, a.Lane, j.Policy.Lanes, a.Target, a.TargetDigest, string(a.State), a.ClaimToken, a.Worker,
 		a.LeaseExpiresAt, a.SendBy, a.QuarantineUntil, a.JobVersion, a.ProviderKey,
 		blobOrNull(a.RequestKeyHash), blobOrNull(a.RequestFingerprint), orNull(a.CertificateID), orNull(a.WaiverID),

@@ -24,7 +24,12 @@ func (x *tx) startAsked(p *onejob.AttemptStartParams) (onejob.AttemptStartResult
 	if err := onejob.CheckRevision(&j.Job, p.IfRevision); err != nil {
 		return onejob.AttemptStartResult{}, err
 	}
-	d := onejob.Decide(&j.Job, j.Attempts, nil, x.now, onejob.Ask{Now: true, Target: p.Target, Lane: p.Lane})
+	asked := onejob.Ask{Now: true, Target: p.Target, Lane: p.Lane}
+	verdicts, err := x.verdicts(&j.Job, asked)
+	if err != nil {
+		return onejob.AttemptStartResult{}, err
+	}
+	d := onejob.Decide(&j.Job, j.Attempts, verdicts, x.now, asked)
 	if err := onejob.CheckAsked(&j.Job, d); err != nil {
 		return onejob.AttemptStartResult{}, err // a refused request takes no key
 	}
@@ -55,7 +60,7 @@ func (x *tx) start(j *onejob.Job, a onejob.Attempt) (*onejob.Claimed, error) {
 	n, err := x.exec(`
 		UPDATE job_states SET attempts_made = attempts_made + 1, state = 'running', blocked = NULL, blocked_reason = NULL,
 			next_target = ?, revision = revision + 1
-		WHERE part = ? AND job_id = ? AND attempts_made = ? AND cancel_requested_at IS NULL AND `+open,
+		WHERE seq = `+seqOfJob+` AND attempts_made = ? AND cancel_requested_at IS NULL AND `+open,
 		a.Target, int(j.Part), j.ID, j.AttemptsMade)
 	if err != nil {
 		return nil, err

@@ -2,44 +2,11 @@ package sqlite_test
 
 import (
 	"crypto/sha256"
-	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/onejob-dev/onejob"
-	"github.com/onejob-dev/onejob/store/sqlite"
 )
-
-// BenchmarkLife is a job created with its first attempt marked, and finished: two
-// commits for each batch.
-func BenchmarkLife(b *testing.B) {
-	for _, size := range []int{1, 10, 100} {
-		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) {
-			s, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "onejob.db"), sqlite.Options{})
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer func() { _ = s.Close() }()
-			key := 0
-			for b.Loop() {
-				params := make([]onejob.JobCreateParams, size)
-				for i := range params {
-					key++
-					params[i] = startedIntent(b, fmt.Sprint(key))
-				}
-				created, err := s.JobCreate(b.Context(), params)
-				if err != nil {
-					b.Fatal(err)
-				}
-				if _, err := s.AttemptFinish(b.Context(), finishes(created)); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(b.N*size)/b.Elapsed().Seconds(), "jobs/s")
-		})
-	}
-}
 
 func startedIntent(tb testing.TB, key string) onejob.JobCreateParams {
 	tb.Helper()

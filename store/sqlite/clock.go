@@ -131,6 +131,14 @@ func (c *clock) keep(db speaker) (written func(), err error) {
 // millis is t in the whole milliseconds that rows keep, in UTC.
 func millis(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()).UTC() }
 
+// millisOrZero leaves the time that stands for none alone.
+func millisOrZero(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return millis(t)
+}
+
 // later is millis rounded up: what must not happen before t does not happen
 // before what the row says. Zero stays zero.
 func later(t time.Time) time.Time {

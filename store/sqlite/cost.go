@@ -40,7 +40,7 @@ func (s *Store) CostSum(ctx context.Context, p onejob.CostSumParams) (page onejo
 					sum(CASE a.currency WHEN '' THEN 0 ELSE a.cost_micros / 1000000 END) AS units,
 					sum(CASE a.currency WHEN '' THEN 0 ELSE a.cost_micros % 1000000 END) AS millionths,
 					count(*) AS attempts, sum(`+mayCostMore+`) AS unpriced
-				FROM attempts a JOIN jobs j ON j.part = a.part AND j.id = a.job_id`+w.sql()+`
+				FROM attempts a JOIN jobs j ON j.seq = a.seq`+w.sql()+`
 				GROUP BY k, a.currency
 			), told AS (
 				SELECT *, max(unpriced) OVER (PARTITION BY k) > 0 AS at_least FROM sums

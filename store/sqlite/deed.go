@@ -152,7 +152,7 @@ func (w *writer) transact(clock *clock, deeds []*deed) (err error) {
 		}
 	}()
 	// The time is read under the lock, so that it never runs against the order of commits.
-	x := &tx{speaker: w.conn, now: clock.now(), clock: clock}
+	x := &tx{speaker: w.conn, now: clock.now(), clock: clock, terms: w.terms.Load()}
 	for _, d := range deeds {
 		if err := d.act(x); err != nil {
 			return errDeed{err}

@@ -63,7 +63,7 @@ func (x *tx) comeDue(targets []string, limit int) error {
 		}
 	}
 	for _, ref := range refs {
-		if _, err := x.exec(`UPDATE job_states SET due = 1 WHERE part = ? AND job_id = ?`, int(ref.Part), ref.ID); err != nil {
+		if _, err := x.exec(`UPDATE job_states SET due = 1 WHERE seq = `+seqOfJob, int(ref.Part), ref.ID); err != nil {
 			return err
 		}
 	}
@@ -148,7 +148,7 @@ func wantedBy(p *onejob.AttemptClaimParams) wanted {
 		return wanted{}
 	}
 	return wanted{
-		sql: ` AND EXISTS (SELECT 1 FROM jobs j WHERE j.part = job_states.part AND j.id = job_states.job_id
+		sql: ` AND EXISTS (SELECT 1 FROM jobs j WHERE j.seq = job_states.seq
 			AND j.kind IN (SELECT value FROM json_each(?)))`,
 		args: []any{encode(p.Kinds)},
 	}

@@ -26,14 +26,14 @@ func (x *tx) cancel(p *onejob.JobCancelParams) (onejob.JobResult, error) {
 	}
 	_, err = x.exec(`
 		UPDATE job_states SET cancel_requested_at = ?
-		WHERE part = ? AND job_id = ? AND cancel_requested_at IS NULL AND `+open, x.now, int(j.Part), j.ID)
+		WHERE seq = `+seqOfJob+` AND cancel_requested_at IS NULL AND `+open, x.now, int(j.Part), j.ID)
 	if err != nil {
 		return onejob.JobResult{}, err
 	}
 	// Nothing of these has left; their marks now fail.
 	_, err = x.exec(`
 		UPDATE attempts SET state = 'cancelled', outcome = 'cancelled', finished_at = ?
-		WHERE part = ? AND job_id = ? AND state = 'starting' AND `+unrestored, x.now, int(j.Part), j.ID)
+		WHERE seq = `+seqOfJob+` AND state = 'starting' AND `+unrestored, x.now, int(j.Part), j.ID)
 	if err != nil {
 		return onejob.JobResult{}, err
 	}
@@ -79,8 +79,8 @@ func (x *tx) unblock(p *onejob.JobUnblockParams) (onejob.JobResult, error) {
 	}
 	n, err := x.exec(`
 		UPDATE job_states SET state = 'queued', blocked = NULL, blocked_reason = NULL, unblocked_at = ?
-		WHERE part = ? AND job_id = ? AND state = 'blocked' AND blocked_reason IN ('parked', 'needs_operator')
-			AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.part = job_states.part AND a.job_id = job_states.job_id
+		WHERE seq = `+seqOfJob+` AND state = 'blocked' AND blocked_reason IN ('parked', 'needs_operator')
+			AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.seq = job_states.seq
 				AND a.state IN ('starting', 'running', 'unknown'))`, x.now, int(j.Part), j.ID)
 	if err != nil {
 		return onejob.JobResult{}, err

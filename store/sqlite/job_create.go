@@ -67,7 +67,7 @@ func newJob(p *onejob.JobCreateParams, now time.Time) *onejob.Job {
 // insertJob inserts what never changes. Zero rows: the owner has used this key before.
 func (x *tx) insertJob(j *onejob.Job, token string) (inserted bool, err error) {
 	n, err := x.exec(`
-		INSERT INTO jobs (
+		INSERT OR FAIL INTO jobs (
 			part, id, owner, key_hash, key_prefix, fingerprint, fingerprint_version, create_token,
 			kind, target, effect, lanes, policy, metadata, priority, supersedes, trace, webhooks, created_at, deadline, input)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -122,7 +122,7 @@ func (x *tx) recordRepeat(j *onejob.Job, judged error) error {
 			return err
 		}
 	}
-	_, err = x.exec(`UPDATE job_states SET replays = replays + 1 WHERE part = ? AND job_id = ?`, int(j.Part), j.ID)
+	_, err = x.exec(`UPDATE job_states SET replays = replays + 1 WHERE seq = `+seqOfJob, int(j.Part), j.ID)
 	return err
 }
 
@@ -137,7 +137,7 @@ func (x *tx) supersede(job *onejob.Job) error {
 	}
 	n, err := x.exec(`
 		UPDATE job_states SET superseded_by = ?, version = version + 1, revision = revision + 1
-		WHERE part = ? AND job_id = ? AND superseded_by IS NULL AND state IN ('succeeded', 'failed', 'cancelled')`,
+		WHERE seq = `+seqOfJob+` AND superseded_by IS NULL AND state IN ('succeeded', 'failed', 'cancelled')`,
 		job.ID, int(old.Part), old.ID)
 	if err != nil {
 		return err
@@ -199,10 +199,11 @@ func (x *tx) firstAttempt(j *onejob.Job, start *onejob.StartParams) *onejob.Atte
 func (x *tx) insertState(j *onejob.Job) error {
 	code, message := failureColumns(j.Error)
 	_, err := x.exec(`
-		INSERT INTO job_states (
-			part, job_id, owner, state, version, revision, attempts_made, priority, run_after, due, next_target, deadline,
+		INSERT OR FAIL INTO job_states (
+			seq, part, job_id, owner, state, version, revision, attempts_made, priority, run_after, due, next_target, deadline,
 			error_code, error, finished_at, hooked)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		VALUES (`+seqOfJob+`, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		int(j.Part), j.ID,
 		int(j.Part), j.ID, j.Owner, string(j.State), j.Version, j.Revision, j.AttemptsMade, j.Priority,
 		j.RunAfter, !j.RunAfter.After(x.now), j.NextTarget, j.Deadline,
 		code, message, j.FinishedAt, len(j.Webhooks) > 0)

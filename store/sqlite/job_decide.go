@@ -50,7 +50,14 @@ func (s *Store) freed(ctx context.Context, limit int) (refs []onejob.JobRef, err
 			return err
 		}
 		for _, j := range blocked {
-			if len(refs) < limit && !stays(x, &j.Job) {
+			if len(refs) == limit {
+				break
+			}
+			stays, err := x.stays(&j.Job)
+			if err != nil {
+				return err
+			}
+			if !stays {
 				refs = append(refs, onejob.JobRef{Part: j.Part, ID: j.ID})
 			}
 		}
@@ -88,7 +95,14 @@ func (x *tx) overdue(limit int) (refs []onejob.JobRef, err error) {
 			if err != nil && !concernsRow(err) {
 				return nil, err
 			}
-			if err == nil && j != nil && len(refs) < limit && !stays(x, &j.Job) {
+			if err != nil || j == nil || len(refs) == limit {
+				continue
+			}
+			stays, err := x.stays(&j.Job)
+			if err != nil {
+				return nil, err
+			}
+			if !stays {
 				refs = append(refs, ref)
 			}
 		}
@@ -125,17 +139,21 @@ func (x *tx) blocked() (jobs []*storedJob, err error) {
 }
 
 // stays reports whether deciding again would leave the job where it is.
-func stays(x *tx, j *onejob.Job) bool {
+func (x *tx) stays(j *onejob.Job) (bool, error) {
 	if j.State != onejob.JobBlocked && j.State != onejob.JobQueued {
-		return true
+		return true, nil
 	}
-	next := onejob.StandingOf(j, j.Attempts, nil, x.now)
-	return next.State == j.State && reflect.DeepEqual(next.Blocked, j.Blocked)
+	verdicts, err := x.verdicts(j, onejob.Ask{})
+	next := onejob.StandingOf(j, j.Attempts, verdicts, x.now)
+	return next.State == j.State && reflect.DeepEqual(next.Blocked, j.Blocked), err
 }
 
 func (x *tx) decideAgain(ref onejob.JobRef) (freed bool, err error) {
 	j, err := x.job(`WHERE j.part = ? AND j.id = ?`, int(ref.Part), ref.ID)
-	if err != nil || j == nil || stays(x, &j.Job) {
+	if err != nil || j == nil {
+		return false, err
+	}
+	if stays, err := x.stays(&j.Job); err != nil || stays {
 		return false, err
 	}
 	return true, x.stand(&j.Job)

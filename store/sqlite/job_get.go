@@ -44,7 +44,7 @@ func (s *Store) JobList(ctx context.Context, p onejob.JobListParams) (page onejo
 	var jobs []storedJob
 	err = s.read(ctx, func(x *tx) (err error) {
 		jobs, err = listed(x, list[storedJob]{
-			sql:   `SELECT` + jobColumns + ` FROM jobs j JOIN job_states s ON s.part = j.part AND s.job_id = j.id`,
+			sql:   `SELECT` + jobColumns + ` FROM jobs j JOIN job_states s ON s.seq = j.seq`,
 			order: ` ORDER BY j.created_at DESC, j.id DESC`, scan: scanJob,
 			complete: func(j *storedJob) (err error) { j.Attempts, err = x.attemptsOf(&j.Job); return err },
 			after:    func(last *storedJob, w *where) { w.and(`(j.created_at, j.id) < (?, ?)`, last.CreatedAt, last.ID) },
@@ -70,7 +70,7 @@ func jobsWanted(p *onejob.JobListParams) (w where) {
 		w.and(`s.state ` + in(known(p.States, onejob.JobStates())))
 	}
 	if p.Target != "" {
-		w.and(`(j.target = ? OR EXISTS (SELECT 1 FROM attempts a WHERE a.part = j.part AND a.job_id = j.id AND a.target = ?))`, p.Target, p.Target)
+		w.and(`(j.target = ? OR EXISTS (SELECT 1 FROM attempts a WHERE a.seq = j.seq AND a.target = ?))`, p.Target, p.Target)
 	}
 	if len(p.KeyHash) > 0 {
 		w.and(`j.key_hash = ?`, p.KeyHash)

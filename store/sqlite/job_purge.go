@@ -60,7 +60,7 @@ const (
 	// unneeded is the condition that nobody can still need the payload of a job
 	// that is over: nothing is in doubt, nobody is yet to be told, and no incident is open.
 	unneeded = `
-		NOT EXISTS (SELECT 1 FROM attempts a WHERE a.part = s.part AND a.job_id = s.job_id
+		NOT EXISTS (SELECT 1 FROM attempts a WHERE a.seq = s.seq
 			AND a.state IN ('starting', 'running', 'unknown'))
 		AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.part = s.part AND d.job_id = s.job_id AND d.state = 'pending')
 		AND NOT EXISTS (SELECT 1 FROM events e WHERE e.part = s.part AND e.job_id = s.job_id
@@ -68,7 +68,7 @@ const (
 
 	// settled is that of a job that is over, too.
 	settled = `
-		EXISTS (SELECT 1 FROM job_states s WHERE s.part = jobs.part AND s.job_id = jobs.id AND s.finished_at <= ?
+		EXISTS (SELECT 1 FROM job_states s WHERE s.seq = jobs.seq AND s.finished_at <= ?
 		AND ` + unneeded + `)`
 
 	// oldJobs leaves out what must stay, which would otherwise remain at the head
@@ -88,11 +88,11 @@ func (x *tx) purge(ref onejob.JobRef, before time.Time) (purged bool, err error)
 	}
 	for _, statement := range []string{
 		`UPDATE attempts SET result = NULL, result_type = NULL, usage = NULL,
-			evidence = CASE WHEN json_valid(evidence) THEN json_remove(evidence, '$.excerpt') ELSE '{}' END WHERE part = ? AND job_id = ?`,
+			evidence = CASE WHEN json_valid(evidence) THEN json_remove(evidence, '$.excerpt') ELSE '{}' END WHERE seq = ` + seqOfJob,
 		`UPDATE probes SET evidence = CASE WHEN json_valid(evidence) THEN json_remove(evidence, '$.excerpt') ELSE '{}' END
-			WHERE part = ? AND attempt_id IN (SELECT id FROM attempts a WHERE a.part = probes.part AND a.job_id = ?)`,
+			WHERE part = ? AND attempt_id IN (SELECT a.id FROM attempts a JOIN jobs j ON j.seq = a.seq WHERE j.part = probes.part AND j.id = ?)`,
 		`UPDATE deliveries SET body = NULL WHERE part = ? AND job_id = ?`,
-		`UPDATE job_states SET purged = 1, revision = revision + 1 WHERE part = ? AND job_id = ?`,
+		`UPDATE job_states SET purged = 1, revision = revision + 1 WHERE seq = ` + seqOfJob,
 	} {
 		if _, err := x.exec(statement, int(ref.Part), ref.ID); err != nil {
 			return false, err
@@ -113,10 +113,10 @@ func (x *tx) shrink(ref onejob.JobRef, before time.Time) (shrunk bool, err error
 	}
 	for _, statement := range []string{
 		`DELETE FROM events WHERE part = ? AND job_id = ?`,
-		`DELETE FROM probes WHERE part = ? AND attempt_id IN (SELECT id FROM attempts a WHERE a.part = probes.part AND a.job_id = ?)`,
+		`DELETE FROM probes WHERE part = ? AND attempt_id IN (SELECT a.id FROM attempts a JOIN jobs j ON j.seq = a.seq WHERE j.part = probes.part AND j.id = ?)`,
 		`DELETE FROM deliveries WHERE part = ? AND job_id = ?`,
-		`DELETE FROM attempts WHERE part = ? AND job_id = ?`,
-		`DELETE FROM job_states WHERE part = ? AND job_id = ?`,
+		`DELETE FROM attempts WHERE seq = ` + seqOfJob,
+		`DELETE FROM job_states WHERE seq = ` + seqOfJob,
 	} {
 		if _, err := x.exec(statement, int(ref.Part), ref.ID); err != nil {
 			return false, err

@@ -19,7 +19,10 @@ const jobColumns = `
 	s.blocked, s.error_code, s.error, s.cancel_requested_at, s.superseded_by, s.finished_at, s.unblocked_at, s.held_at`
 
 const jobTables = `
-	FROM jobs j LEFT JOIN job_states s ON s.part = j.part AND s.job_id = j.id`
+	FROM jobs j LEFT JOIN job_states s ON s.seq = j.seq`
+
+// seqOfJob is what a job's state and attempts are kept under, by its part and id.
+const seqOfJob = `(SELECT seq FROM jobs WHERE part = ? AND id = ?)`
 
 // storedJob is a job and what only the store needs of it.
 type storedJob struct {
@@ -147,7 +150,7 @@ func (x *tx) withResult(j *onejob.Job) error {
 	if winner == nil {
 		return nil
 	}
-	return x.query(`SELECT `+resultColumns+` FROM attempts a WHERE a.part = ? AND a.job_id = ? AND a.number = ?`, func(r *row) error {
+	return x.query(`SELECT `+resultColumns+` FROM attempts a WHERE a.seq = `+seqOfJob+` AND a.number = ?`, func(r *row) error {
 		j.Result = scanResult(r)
 		return nil
 	}, int(j.Part), j.ID, winner.Number)

@@ -17,9 +17,9 @@ func (x *tx) ask(ref onejob.AttemptRef) error {
 	_, err := x.exec(`
 		UPDATE attempts SET probe_at = ?, ask_at = coalesce(ask_at, ? + (
 			SELECT coalesce(json_extract(j.policy, '$.ask_after'), 0) / 1000000 FROM jobs j
-			WHERE j.part = attempts.part AND j.id = attempts.job_id))
-		WHERE part = ? AND id = ? AND `+asked,
-		x.now, x.now, int(ref.Part), ref.ID)
+			WHERE j.seq = attempts.seq))
+		WHERE `+thisAttempt+` AND `+asked,
+		x.now, x.now, int(ref.Part), ref.JobID, ref.ID)
 	return err
 }
 
@@ -36,8 +36,8 @@ func (s *Store) ProbeClaim(ctx context.Context, p onejob.ProbeClaimParams) (clai
 			return err
 		}
 		for _, ref := range due {
-			_, err := x.exec(`UPDATE attempts SET probe_at = ? WHERE part = ? AND id = ? AND `+asked,
-				later(x.now.Add(p.Lease)), int(ref.Part), ref.ID)
+			_, err := x.exec(`UPDATE attempts SET probe_at = ? WHERE `+thisAttempt+` AND `+asked,
+				later(x.now.Add(p.Lease)), int(ref.Part), ref.JobID, ref.ID)
 			if err != nil {
 				return err
 			}
@@ -129,7 +129,7 @@ func (s *Store) ProbeNow(ctx context.Context, p onejob.ProbeNowParams) error {
 		if err := onejob.CheckProbeNow(a); err != nil {
 			return err
 		}
-		_, err = x.exec(`UPDATE attempts SET probe_at = ? WHERE part = ? AND id = ? AND `+asked, x.now, int(a.Part), a.ID)
+		_, err = x.exec(`UPDATE attempts SET probe_at = ? WHERE `+thisAttempt+` AND `+asked, x.now, int(a.Part), a.JobID, a.ID)
 		return err
 	})
 }
@@ -153,7 +153,7 @@ func (s *Store) AttemptAsk(ctx context.Context, limit int) (changed []onejob.Att
 			refused, err := x.row(func() error { return x.askPerson(ref) })
 			if err == nil && refused != nil { // at the head of the list it would keep others from their turn
 				s.log.Error("ask a person about an attempt; it is put off for a while", "attempt_id", ref.ID, "error", refused)
-				_, err = x.exec(`UPDATE attempts SET ask_at = ? WHERE part = ? AND id = ?`, x.now.Add(asideFor), int(ref.Part), ref.ID)
+				_, err = x.exec(`UPDATE attempts SET ask_at = ? WHERE `+thisAttempt, x.now.Add(asideFor), int(ref.Part), ref.JobID, ref.ID)
 			}
 			if err != nil {
 				return err
@@ -176,8 +176,8 @@ func (x *tx) askPerson(ref onejob.AttemptRef) error {
 	n, err := x.exec(`
 		UPDATE attempts SET asked_at = ?, unknown_at = coalesce(unknown_at, ?),
 			state = 'unknown', outcome = CASE state WHEN 'running' THEN 'unknown' ELSE outcome END
-		WHERE part = ? AND id = ? AND asked_at IS NULL AND ask_at <= ? AND `+asked,
-		x.now, x.now, int(ref.Part), ref.ID, x.now)
+		WHERE `+thisAttempt+` AND asked_at IS NULL AND ask_at <= ? AND `+asked,
+		x.now, x.now, int(ref.Part), ref.JobID, ref.ID, x.now)
 	if err != nil || n == 0 {
 		return err
 	}

@@ -52,10 +52,10 @@ func (x *tx) sendAgain(j *onejob.Job, a *onejob.Attempt, p *onejob.ProbeRecordPa
 	sendBy, quarantineUntil := a.SentAgain(x.now, p.SendWithin)
 	n, err := x.exec(`
 		UPDATE attempts SET send_by = ?, quarantine_until = ?
-		WHERE part = ? AND id = ? AND job_id = ? AND state = 'unknown'
+		WHERE `+thisAttempt+` AND state = 'unknown'
 			AND EXISTS (SELECT 1 FROM job_states s
-				WHERE s.part = attempts.part AND s.job_id = attempts.job_id AND s.cancel_requested_at IS NULL AND s.`+open+`)`,
-		later(sendBy), later(quarantineUntil), int(p.Ref.Part), p.Ref.ID, p.Ref.JobID)
+				WHERE s.seq = attempts.seq AND s.cancel_requested_at IS NULL AND s.`+open+`)`,
+		later(sendBy), later(quarantineUntil), int(p.Ref.Part), p.Ref.JobID, p.Ref.ID)
 	if err == nil && n == 0 {
 		return onejob.ErrorOfLostClaim(p.Ref)
 	}
@@ -84,12 +84,12 @@ func (x *tx) settleByProbe(j *onejob.Job, p *onejob.ProbeRecordParams, v onejob.
 			result = ?, result_type = ?, result_lost = ?, provider_id = coalesce(?, provider_id),
 			cost_micros = CASE ? WHEN '' THEN cost_micros ELSE ? END, currency = CASE ? WHEN '' THEN currency ELSE ? END,
 			usage = coalesce(?, usage), finished_at = ?
-		WHERE part = ? AND id = ? AND job_id = ? AND `+probeSources(v.Event)+` AND (? OR quarantine_until <= ?)`,
+		WHERE `+thisAttempt+` AND `+probeSources(v.Event)+` AND (? OR quarantine_until <= ?)`,
 		string(state), string(p.Outcome), orNull(v.Next), code, message, ruling,
 		body, contentType, lost, orNull(p.ProviderID),
 		p.Currency, p.CostMicros, p.Currency, p.Currency,
 		orNull(string(p.Usage)), x.now,
-		int(p.Ref.Part), p.Ref.ID, p.Ref.JobID, v.Ruling == nil, x.now)
+		int(p.Ref.Part), p.Ref.JobID, p.Ref.ID, v.Ruling == nil, x.now)
 	if err != nil || n == 0 {
 		return result, err
 	}
@@ -117,8 +117,8 @@ func probeSources(e onejob.Event) string {
 
 // learnProviderID keeps the provider's own id for work that goes on there.
 func (x *tx) learnProviderID(p *onejob.ProbeRecordParams) error {
-	n, err := x.exec(`UPDATE attempts SET provider_id = ?, accepted_at = coalesce(accepted_at, ?) WHERE part = ? AND id = ? AND `+asked,
-		p.ProviderID, x.now, int(p.Ref.Part), p.Ref.ID)
+	n, err := x.exec(`UPDATE attempts SET provider_id = ?, accepted_at = coalesce(accepted_at, ?) WHERE `+thisAttempt+` AND `+asked,
+		p.ProviderID, x.now, int(p.Ref.Part), p.Ref.JobID, p.Ref.ID)
 	if err != nil || n == 0 {
 		return err
 	}
@@ -135,10 +135,10 @@ func (x *tx) keepProbe(p *onejob.ProbeRecordParams) error {
 	number, open := 0, false
 	err := x.query(`
 		UPDATE attempts SET probes_made = probes_made + 1, probe_at = CASE WHEN `+asked+` THEN ? ELSE probe_at END
-		WHERE part = ? AND id = ? RETURNING probes_made, `+asked, func(r *row) error {
+		WHERE `+thisAttempt+` RETURNING probes_made, `+asked, func(r *row) error {
 		number, open = r.Int(), r.Bool()
 		return nil
-	}, next, int(p.Ref.Part), p.Ref.ID)
+	}, next, int(p.Ref.Part), p.Ref.JobID, p.Ref.ID)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func (s *Store) read(ctx context.Context, act func(*tx) error) error {
 		return onejob.Unavailable(err)
 	}
 	db.SetInterrupt(ctx.Done())
-	err = act(&tx{speaker: db, now: s.clock.now(), clock: s.clock})
+	err = act(&tx{speaker: db, now: s.clock.now(), clock: s.clock, terms: s.terms.Load()})
 	db.SetInterrupt(nil) // the transaction ends, whatever the context says
 	if _, endErr := db.exec(`ROLLBACK`); endErr != nil {
 		err = errors.Join(err, endErr)

@@ -116,8 +116,8 @@ func (x *tx) restoreAttempt(ref onejob.AttemptRef) error {
 	_, err := x.exec(`
 		UPDATE attempts SET state = 'unknown', outcome = 'unknown', error_code = ?, error = ?,
 			evidence = json_set(CASE WHEN json_valid(evidence) THEN evidence ELSE '{}' END, '$.error', ?)
-		WHERE part = ? AND id = ? AND `+sources(onejob.EventRestored),
-		onejob.FailureRestored, onejob.EvidenceOfRestore, onejob.EvidenceOfRestore, int(ref.Part), ref.ID)
+		WHERE `+thisAttempt+` AND `+sources(onejob.EventRestored),
+		onejob.FailureRestored, onejob.EvidenceOfRestore, onejob.EvidenceOfRestore, int(ref.Part), ref.JobID, ref.ID)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (x *tx) jobsToHold(since time.Time, limit int) (refs []onejob.JobRef, err e
 // hold holds one job, unless it has ended. One whose rows cannot be read is blocked
 // as it lies: it would keep the restore from being confirmed.
 func (s *Store) hold(x *tx, ref onejob.JobRef, since time.Time, held *onejob.RestoreHeld) error {
-	n, err := x.exec(`UPDATE job_states SET held_at = ? WHERE part = ? AND job_id = ? AND `+open+` AND `+unheld,
+	n, err := x.exec(`UPDATE job_states SET held_at = ? WHERE seq = `+seqOfJob+` AND `+open+` AND `+unheld,
 		since, int(ref.Part), ref.ID, since)
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func (s *Store) hold(x *tx, ref onejob.JobRef, since time.Time, held *onejob.Res
 	s.log.Error("a job of the restored store cannot be read; it is blocked as it is", "job_id", ref.ID, "error", refused)
 	_, err = x.exec(`
 		UPDATE job_states SET state = 'blocked', blocked = ?, blocked_reason = ?, revision = revision + 1
-		WHERE part = ? AND job_id = ? AND `+open,
+		WHERE seq = `+seqOfJob+` AND `+open,
 		encode(onejob.Blocked{Reason: onejob.BlockNeedsOperator, Since: x.now, Detail: "its rows cannot be read since the store was restored"}),
 		string(onejob.BlockNeedsOperator), int(ref.Part), ref.ID)
 	return err

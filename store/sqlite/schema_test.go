@@ -15,9 +15,11 @@ func TestSchemaRefuses(t *testing.T) {
 	t.Parallel()
 
 	const (
-		another = `INSERT INTO attempts (part, job_id, number, id, lane, lanes, target, target_digest, state, claim_token, worker,
+		another = `INSERT INTO attempts (seq, part, job_id, number, id, lane, lanes, target, target_digest, state, claim_token, worker,
 			lease_expires_at, job_version, provider_key, phase, started_at)
-			SELECT part, job_id, 9, 'att_9', %d, %d, target, '', 'starting', 'token', 'w', 0, 1, 'pk', 'not_sent', 0 FROM attempts`
+			SELECT seq, part, job_id, 9, 'att_9', %d, %d, target, '', 'starting', 'token', 'w', 0, 1, 'pk', 'not_sent', 0 FROM attempts`
+		state = `INSERT INTO job_states (seq, part, job_id, owner, state, priority, run_after, due, next_target)
+			SELECT %s, part, %s, owner, 'queued', 0, 0, 0, '' FROM job_states`
 		twin = `INSERT INTO jobs (part, id, owner, key_hash, key_prefix, fingerprint, fingerprint_version, create_token, kind, target,
 			effect, lanes, policy, priority, supersedes, trace, created_at, input)
 			SELECT part, %s, %s, key_hash, '', fingerprint, 1, '', kind, '', %s, %d, policy, 0, '', '', 0, input FROM jobs`
@@ -45,7 +47,14 @@ func TestSchemaRefuses(t *testing.T) {
 		{"ASuccessWithoutAWinner", `UPDATE job_states SET state = 'succeeded', finished_at = 1`},
 		{"AWinnerOfAnOpenJob", `UPDATE job_states SET completed_by = 'att_1'`},
 		{"AnUnknownState", `UPDATE job_states SET state = 'lost'`},
-		{"AnAttemptOfNoJob", fmt.Sprintf(strings.Replace(another, "SELECT part, job_id, 9", "SELECT part, 'job_9', 9", 1), 0, 1)},
+		{"AnAttemptOfNoJob", fmt.Sprintf(strings.Replace(another, "SELECT seq, part, job_id, 9", "SELECT seq, part, 'job_9', 9", 1), 0, 1)},
+		{"AnAttemptUnderTheNumberOfNoJob", fmt.Sprintf(strings.Replace(another, "SELECT seq, part, job_id, 9", "SELECT seq + 1, part, job_id, 9", 1), 0, 1)},
+		{"AnAttemptThatMovesUnderAnotherNumber", `UPDATE attempts SET seq = seq + 1`},
+		{"AStateUnderTheNumberOfNoJob", fmt.Sprintf(state, `seq + 1`, `job_id`)},
+		{"AStateOfNoJob", fmt.Sprintf(state, `seq + 1`, `'job_9'`)},
+		{"ASecondStateOfAJob", fmt.Sprintf(state, `seq`, `job_id`)},
+		{"AStateThatMovesUnderAnotherNumber", `UPDATE job_states SET seq = seq + 1`},
+		{"AJobThatTakesAnotherNumber", `UPDATE jobs SET seq = seq + 1, input = NULL, purged_at = 1`},
 		{"AProbeOfNoAttempt", `INSERT INTO probes (part, job_id, attempt_id, number, method, at, detail, evidence)
 			SELECT part, job_id, 'att_9', 1, 'lookup', 0, '', '{}' FROM attempts`},
 		{"AProbeByGuessing", `INSERT INTO probes (part, job_id, attempt_id, number, method, at, detail, evidence)

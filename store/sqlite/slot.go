@@ -9,21 +9,24 @@ import (
 // takeSlot fills the result slot of an open job, once. Zero rows: it is taken, or
 // the job has closed. Nobody else can have written since this transaction began,
 // so the version that it compares with is the row's own.
-func (x *tx) takeSlot(ref onejob.AttemptRef) (won *onejob.Won, err error) {
+func (x *tx) takeSlot(ref onejob.AttemptRef) (*onejob.Won, error) {
+	won, seq := &onejob.Won{At: x.now}, int64(0)
+	err := x.query(`SELECT seq, revision + 1 FROM job_states WHERE seq = `+seqOfJob, func(r *row) error {
+		seq, won.Revision = r.Int64(), r.Int64()
+		return nil
+	}, int(ref.Part), ref.JobID)
+	if err != nil {
+		return nil, err
+	}
 	n, err := x.exec(`
-		UPDATE job_states SET state = 'succeeded', completed_by = ?, finished_at = ?, version = version + 1, revision = revision + 1,
+		UPDATE OR FAIL job_states SET state = 'succeeded', completed_by = ?, finished_at = ?, version = version + 1, revision = revision + 1,
 			blocked = NULL, blocked_reason = NULL, next_target = ''
-		WHERE part = ? AND job_id = ? AND completed_by IS NULL AND state NOT IN ('failed', 'cancelled')`,
-		ref.ID, x.now, int(ref.Part), ref.JobID)
+		WHERE seq = ? AND completed_by IS NULL AND state NOT IN ('failed', 'cancelled')`,
+		ref.ID, x.now, seq)
 	if err != nil || n == 0 {
 		return nil, err
 	}
-	won = &onejob.Won{At: x.now}
-	err = x.query(`SELECT revision FROM job_states WHERE part = ? AND job_id = ?`, func(r *row) error {
-		won.Revision = r.Int64()
-		return nil
-	}, int(ref.Part), ref.JobID)
-	return won, err
+	return won, nil
 }
 
 // discard keeps a success that lost as evidence on its own row.
@@ -33,8 +36,8 @@ func (x *tx) discard(ref onejob.AttemptRef) (onejob.AttemptFinishResult, error) 
 		return onejob.AttemptFinishResult{}, err
 	}
 	discarded := &onejob.Discarded{Winner: j.CompletedBy, After: since(j.FinishedAt, x.now)}
-	_, err = x.exec(`UPDATE attempts SET state = 'discarded', discarded = ? WHERE part = ? AND id = ? AND state = 'succeeded'`,
-		encode(discarded), int(ref.Part), ref.ID)
+	_, err = x.exec(`UPDATE attempts SET state = 'discarded', discarded = ? WHERE `+thisAttempt+` AND state = 'succeeded'`,
+		encode(discarded), int(ref.Part), ref.JobID, ref.ID)
 	if err != nil {
 		return onejob.AttemptFinishResult{}, err
 	}

@@ -31,6 +31,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/onejob-dev/onejob"
@@ -99,6 +100,7 @@ type Store struct {
 	clock   *clock
 	writer  *writer
 	readers *readers
+	terms   atomic.Pointer[onejob.GateTerms]
 
 	closing sync.Once
 	closed  error // what Close answers
@@ -113,6 +115,8 @@ var (
 	_ onejob.IncidentStore = (*Store)(nil)
 	_ onejob.CostStore     = (*Store)(nil)
 	_ onejob.RestoreStore  = (*Store)(nil)
+
+	_ onejob.CertificateStore = (*Store)(nil)
 )
 
 // Open opens the database at path, a file name, and creates it when there is
@@ -157,6 +161,7 @@ func (s *Store) open(o Options) (err error) {
 	if s.writer, err = newWriter(s.path, o); err != nil {
 		return err
 	}
+	s.writer.terms = &s.terms
 	high, err := s.writer.highWater()
 	if err != nil {
 		return err

@@ -20,7 +20,11 @@ func (x *tx) stand(j *onejob.Job) error {
 	if j.State.Terminal() {
 		return x.touch(j)
 	}
-	next := onejob.StandingOf(j, j.Attempts, nil, x.now)
+	verdicts, err := x.verdicts(j, onejob.Ask{})
+	if err != nil {
+		return err
+	}
+	next := onejob.StandingOf(j, j.Attempts, verdicts, x.now)
 	next.RunAfter = later(next.RunAfter)
 	if next.State != onejob.JobQueued {
 		next.RunAfter = j.RunAfter
@@ -51,7 +55,7 @@ func (x *tx) writeStanding(j *onejob.Job, next onejob.Standing) error {
 	n, err := x.exec(`
 		UPDATE job_states SET state = ?, blocked = ?, blocked_reason = ?, run_after = ?, due = ?, next_target = ?,
 			error_code = ?, error = ?, version = ?, finished_at = ?, revision = revision + 1
-		WHERE part = ? AND job_id = ? AND version = ? AND `+open,
+		WHERE seq = `+seqOfJob+` AND version = ? AND `+open,
 		string(next.State), blocked, reason, next.RunAfter, !next.RunAfter.After(x.now), next.NextTarget,
 		code, message, version, finished,
 		int(j.Part), j.ID, j.Version)
@@ -66,7 +70,7 @@ func (x *tx) writeStanding(j *onejob.Job, next onejob.Standing) error {
 
 // touch counts a change that leaves the job where it stands.
 func (x *tx) touch(j *onejob.Job) error {
-	_, err := x.exec(`UPDATE job_states SET revision = revision + 1 WHERE part = ? AND job_id = ?`, int(j.Part), j.ID)
+	_, err := x.exec(`UPDATE job_states SET revision = revision + 1 WHERE seq = `+seqOfJob, int(j.Part), j.ID)
 	j.Revision++
 	return err
 }

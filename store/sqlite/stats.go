@@ -38,7 +38,7 @@ func (x *tx) countQueued(stats *onejob.Stats) error {
 // countRunning comes by the attempts: a running job has one in starting or running.
 func (x *tx) countRunning(stats *onejob.Stats) error {
 	return x.query(`
-		SELECT count(DISTINCT a.job_id) FROM attempts a JOIN job_states s ON s.part = a.part AND s.job_id = a.job_id
+		SELECT count(DISTINCT a.job_id) FROM attempts a JOIN job_states s ON s.seq = a.seq
 		WHERE a.state IN ('starting', 'running') AND s.state = 'running'`, func(r *row) error {
 		keep(stats.Jobs, onejob.JobRunning, r.Int64())
 		return nil
@@ -56,7 +56,7 @@ func (x *tx) countBlocked(stats *onejob.Stats) error {
 
 func (x *tx) countUnknown(stats *onejob.Stats) error {
 	return x.query(`
-		SELECT a.target, a.id, a.started_at, s.blocked FROM attempts a JOIN job_states s ON s.part = a.part AND s.job_id = a.job_id
+		SELECT a.target, a.id, a.started_at, s.blocked FROM attempts a JOIN job_states s ON s.seq = a.seq
 		WHERE a.state = 'unknown'`, func(r *row) error {
 		target, id, since := r.String(), r.String(), r.Time()
 		if text, isBlocked := r.Text(); isBlocked {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -21,6 +22,8 @@ type writer struct {
 	turn chan struct{}
 	conn *connection // nil once closed, or when it could not be opened again
 	done bool
+
+	terms *atomic.Pointer[onejob.GateTerms] // the store's
 
 	mu      sync.Mutex
 	waiting []*deed // in the order they came
@@ -67,7 +70,8 @@ func (w *writer) close() error {
 type tx struct {
 	speaker
 	now   time.Time
-	clock *clock // nil in a caller's own transaction
+	clock *clock            // nil in a caller's own transaction
+	terms *onejob.GateTerms // nil: nobody said what the gate goes by
 }
 
 // rollback leaves the connection outside any transaction, or without itself: the

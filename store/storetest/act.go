@@ -322,6 +322,7 @@ func racing(n int, names ...string) func(*onejob.JobCreateParams) {
 	return func(p *onejob.JobCreateParams) {
 		targets(names...)(p)
 		p.Policy.Effect, p.Policy.Lanes = onejob.EffectNone, n
+		p.Policy.Contract = &onejob.ContractTerms{Digest: raceContract}
 		p.Policy.MaxAttempts = max(p.Policy.MaxAttempts, n)
 	}
 }

@@ -209,7 +209,7 @@ func testFinishToken(f *fixture) {
 	}
 	f.wantJob(a.JobID, onejob.JobRunning)
 	stranger := finishOf(a, onejob.OutcomeSucceeded)
-	stranger.Ref.ID = onejob.NewAttemptID(a.Part, time.UnixMilli(0))
+	stranger.Ref.ID = onejob.NewAttemptID(a.JobID, a.Number)
 	f.lose(stranger, "")
 }
 

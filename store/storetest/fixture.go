@@ -26,6 +26,8 @@ type fixture struct {
 	*testing.T
 	Opened
 	s onejob.Store // the first handle
+
+	certified map[string]bool // targets of the contract that racing jobs pin
 }
 
 func newFixture(t *testing.T, o Opened) *fixture {
@@ -33,7 +35,7 @@ func newFixture(t *testing.T, o Opened) *fixture {
 	if len(o.Stores) == 0 {
 		t.Fatal("open returned no store")
 	}
-	return &fixture{T: t, Opened: o, s: o.Stores[0]}
+	return &fixture{T: t, Opened: o, s: o.Stores[0], certified: map[string]bool{}}
 }
 
 // handle spreads concurrent callers over the handles.
@@ -85,6 +87,9 @@ func (f *fixture) intent(key string, change ...func(*onejob.JobCreateParams)) on
 	}
 	for _, c := range change {
 		c(&p)
+	}
+	if c := p.Policy.Contract; c != nil && c.Digest == raceContract {
+		f.certifyRace(p.Policy.Targets)
 	}
 	hash := sha256.Sum256([]byte(key))
 	p.KeyHash = hash[:]

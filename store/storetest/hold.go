@@ -102,7 +102,7 @@ func testMarkBatch(f *fixture) {
 	f.create("k2")
 	claimed := f.claim().Claimed
 	stranger := markOf(claimed[0].Attempt)
-	stranger.Ref.ID = onejob.NewAttemptID(stranger.Ref.Part, time.UnixMilli(0))
+	stranger.Ref.ID = onejob.NewAttemptID(stranger.Ref.JobID, 1)
 	results, err := f.s.AttemptMark(f.Context(), []onejob.AttemptMarkParams{
 		markOf(claimed[0].Attempt), stranger, markOf(claimed[0].Attempt), markOf(claimed[1].Attempt),
 	})
@@ -275,7 +275,8 @@ func testExpireSameRow(f *fixture) {
 func testExpireStrangers(f *fixture) {
 	a := f.running("k1")
 	f.advance(lease + time.Second)
-	none := onejob.AttemptRef{Part: 3, JobID: onejob.NewJobID(3, time.UnixMilli(0)), ID: onejob.NewAttemptID(3, time.UnixMilli(0))}
+	none := onejob.AttemptRef{Part: 3, JobID: onejob.NewJobID(3, time.UnixMilli(0))}
+	none.ID = onejob.NewAttemptID(none.JobID, 1)
 	if changed := f.expire([]onejob.AttemptRef{none, {}, refOf(a)}); !refsEqual(changed, []onejob.AttemptRef{refOf(a)}) {
 		f.Errorf("the sweep changed %v; want only the attempt that exists", changed)
 	}

@@ -65,7 +65,7 @@ func (f *fixture) sameRefusal(name string, foreign, missing error, id, none stri
 func testOwnerAttempts(f *fixture) {
 	a := f.unknown("k1")
 	none := a
-	none.ID = onejob.NewAttemptID(a.Part, time.UnixMilli(0))
+	none.ID = onejob.NewAttemptID(a.JobID, a.Number)
 	bobs := func(p *onejob.AttemptResolveParams) { p.Owner = "bob" }
 	f.sameRefusal("AttemptResolve",
 		f.tryResolve(rulingOf(a, onejob.OutcomeSucceeded, bobs)).Err,

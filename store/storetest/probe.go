@@ -479,7 +479,7 @@ func testProbeSuccessAfterRuling(f *fixture) {
 func testProbeBatch(f *fixture) {
 	a, b := f.unknown("k1"), f.unknown("k2")
 	none := a
-	none.ID = onejob.NewAttemptID(a.Part, time.UnixMilli(0))
+	none.ID = onejob.NewAttemptID(a.JobID, a.Number)
 	results, err := f.probes().ProbeRecord(f.Context(), []onejob.ProbeRecordParams{
 		answer(none, onejob.OutcomeSucceeded), answer(a, onejob.OutcomeUnknown),
 		answer(b, onejob.OutcomeSucceeded), answer(a, onejob.OutcomeSucceeded),
@@ -526,7 +526,7 @@ func testProbeList(f *fixture) {
 
 func testProbeListOwner(f *fixture) {
 	a := f.unknown("k1")
-	none := onejob.NewAttemptID(a.Part, time.UnixMilli(0))
+	none := onejob.NewAttemptID(a.JobID, a.Number)
 	list := func(id string) error {
 		_, err := f.probes().ProbeList(f.Context(), onejob.ProbeListParams{AttemptID: id, Owner: "bob", Limit: 1})
 		return err

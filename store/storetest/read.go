@@ -182,7 +182,7 @@ func testAttemptByID(f *fixture) {
 	if len(page.Attempts) != 1 || page.Attempts[0].ID != a.ID || page.Attempts[0].JobID != a.JobID || page.More {
 		f.Errorf("asked for %s and got %+v", a.ID, page)
 	}
-	for _, id := range []string{onejob.NewAttemptID(a.Part, time.UnixMilli(0)), "nonsense"} {
+	for _, id := range []string{onejob.NewAttemptID(a.JobID, a.Number), "nonsense"} {
 		if page := f.attempts(onejob.AttemptListParams{ID: id}); len(page.Attempts) != 0 {
 			f.Errorf("asked for %s and got %+v; want none", id, page)
 		}

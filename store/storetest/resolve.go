@@ -104,7 +104,7 @@ func testResolveOnlyUnknown(f *fixture) {
 	f.finish(a, onejob.OutcomeRefused)
 	f.wantCode(f.tryResolve(rulingOf(a, onejob.OutcomeSucceeded)).Err, onejob.CodeAttemptTerminal)
 	none := a
-	none.ID = onejob.NewAttemptID(a.Part, time.UnixMilli(0))
+	none.ID = onejob.NewAttemptID(a.JobID, a.Number)
 	f.wantCode(f.tryResolve(rulingOf(none, onejob.OutcomeSucceeded)).Err, onejob.CodeNotFound)
 }
 

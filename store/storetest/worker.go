@@ -120,7 +120,7 @@ func testWorkerRenews(f *fixture) {
 func testWorkerIsolated(f *fixture) {
 	a := f.worked("k1")
 	none := a
-	none.ID = onejob.NewAttemptID(a.Part, time.UnixMilli(0))
+	none.ID = onejob.NewAttemptID(a.JobID, a.Number)
 	finish := func(a onejob.Attempt) error {
 		return f.tryFinish(finishOf(a, onejob.OutcomeSucceeded, func(p *onejob.AttemptFinishParams) { p.Owner = "bob" })).Err
 	}

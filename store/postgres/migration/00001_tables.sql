@@ -46,12 +46,18 @@ CREATE TABLE jobs (
 );
 -- Out of line and as it came: compressing on the way in costs more than it saves.
 ALTER TABLE jobs ALTER COLUMN input SET STORAGE EXTERNAL;
+-- A fifth of a large table is too long to wait: retention empties its oldest rows a
+-- few at a time, and what it leaves behind is to be used again soon.
+ALTER TABLE jobs SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.02);
 
 CREATE TABLE job_states (
     part                smallint    NOT NULL,
     job_id              text COLLATE "C" NOT NULL,
     owner               text COLLATE "C" NOT NULL, -- as jobs.owner, for the index: owners take turns
     state               text        NOT NULL CHECK (state IN ('queued', 'running', 'blocked', 'succeeded', 'failed', 'cancelled')),
+    -- The state of those that wait. Indexes go by it, so that one which runs and succeeds
+    -- changes nothing that is in an index: its row is rewritten on its page, and they are not.
+    waiting             text        GENERATED ALWAYS AS (CASE WHEN state IN ('queued', 'blocked') THEN state END) STORED,
     version             bigint      NOT NULL DEFAULT 1,
     revision            bigint      NOT NULL DEFAULT 1,
     attempts_made       integer     NOT NULL DEFAULT 0,
@@ -59,7 +65,7 @@ CREATE TABLE job_states (
     run_after           timestamptz NOT NULL,
     due                 boolean     NOT NULL, -- run_after has come, as far as anybody has looked
     deadline            timestamptz,          -- as jobs.deadline, for the index
-    next_target         text        NOT NULL, -- '' when none is next
+    next_target         text        NOT NULL, -- '' when none is next; of a closed job it says nothing
     completed_by        text,
     blocked             text,                 -- JSON, with state blocked
     blocked_reason      text,
@@ -71,6 +77,7 @@ CREATE TABLE job_states (
     unblocked_at        timestamptz,
     held_at             timestamptz,          -- since the store was restored
     replays             integer     NOT NULL DEFAULT 0,
+    created_at          timestamptz NOT NULL DEFAULT onejob_now(), -- as jobs.created_at, for the index
     purged              boolean     NOT NULL DEFAULT false, -- as jobs.purged_at, for the index
     hooked              boolean     NOT NULL DEFAULT false, -- jobs.webhooks is not empty
     PRIMARY KEY (part, job_id), -- made by the statement that makes the job, which is kept: no reference
@@ -80,7 +87,7 @@ CREATE TABLE job_states (
     CONSTRAINT job_states_failed     CHECK ((state = 'failed') = (error_code IS NOT NULL)),
     CONSTRAINT job_states_cancelled  CHECK (state <> 'cancelled' OR cancel_requested_at IS NOT NULL),
     CONSTRAINT job_states_purged     CHECK (NOT purged OR finished_at IS NOT NULL)
-) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
+) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 
 CREATE TABLE attempts (
     part                smallint    NOT NULL,
@@ -88,7 +95,7 @@ CREATE TABLE attempts (
     number              integer     NOT NULL CHECK (number >= 1),
     id                  text COLLATE "C" NOT NULL,
     lane                smallint    NOT NULL CHECK (lane >= 0),
-    lanes               smallint    NOT NULL,
+    lanes               smallint,             -- the job's, beyond its first lane; NULL in that, which every job has
     target              text        NOT NULL,
     target_digest       text        NOT NULL,
     state               text        NOT NULL CHECK (state IN ('starting', 'running', 'unknown', 'succeeded', 'discarded', 'failed', 'cancelled')),
@@ -129,17 +136,19 @@ CREATE TABLE attempts (
     ask_at              timestamptz,          -- when a person is to be asked about it
     asked_at            timestamptz,
     accepted_at         timestamptz,
+    -- An id carries job and number, and is found by them. That it is one attempt's follows
+    -- from that, and needs no index of its own.
     PRIMARY KEY (part, job_id, number),
-    CONSTRAINT attempts_id UNIQUE (part, id),
-    -- A job's lanes cannot be exceeded by an attempt that says otherwise.
+    -- A job's lanes cannot be exceeded by an attempt that says otherwise. The first lane
+    -- exceeds none, and looks nothing up.
     FOREIGN KEY (part, job_id, lanes) REFERENCES jobs (part, id, lanes),
-    CONSTRAINT attempts_lane         CHECK (lane < lanes),
+    CONSTRAINT attempts_lane         CHECK (CASE lane WHEN 0 THEN lanes IS NULL ELSE lanes IS NOT NULL AND lane < lanes END),
     CONSTRAINT attempts_marked       CHECK (state <> 'running' OR (marked_at IS NOT NULL AND send_by IS NOT NULL)),
     CONSTRAINT attempts_never_marked CHECK (state <> 'starting' OR (marked_at IS NULL AND send_by IS NULL)),
     CONSTRAINT attempts_finished     CHECK ((state IN ('starting', 'running', 'unknown')) = (finished_at IS NULL)),
     CONSTRAINT attempts_outcome      CHECK (state IN ('starting', 'running') OR outcome IS NOT NULL),
     CONSTRAINT attempts_discarded    CHECK ((state = 'discarded') = (discarded IS NOT NULL))
-) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 ALTER TABLE attempts ALTER COLUMN result SET STORAGE EXTERNAL;
 
 -- The guard: at most one attempt of a job and lane is in doubt.
@@ -162,21 +171,22 @@ CREATE INDEX attempts_to_ask ON attempts (ask_at)
     WHERE (state = 'unknown' OR (state = 'running' AND outcome = 'accepted')) AND asked_at IS NULL;
 -- By target first: a claimer takes only targets that it can call, and never walks
 -- over the jobs of others. Then by owner: they take turns.
-CREATE INDEX job_states_due ON job_states (next_target, owner, priority DESC, run_after) WHERE state = 'queued' AND due;
-CREATE INDEX job_states_later ON job_states (next_target, run_after) WHERE state = 'queued' AND NOT due;
-CREATE INDEX job_states_deadline ON job_states (deadline, part, job_id) WHERE state = 'queued' AND deadline IS NOT NULL;
-CREATE INDEX job_states_blocked ON job_states (part, job_id) WHERE state = 'blocked';
+CREATE INDEX job_states_due ON job_states (next_target, owner, priority DESC, run_after) WHERE waiting = 'queued' AND due;
+CREATE INDEX job_states_later ON job_states (next_target, run_after) WHERE waiting = 'queued' AND NOT due;
+CREATE INDEX job_states_deadline ON job_states (deadline, part, job_id) WHERE waiting = 'queued' AND deadline IS NOT NULL;
+CREATE INDEX job_states_blocked ON job_states (part, job_id) WHERE waiting = 'blocked';
 -- What a restore has still to hold.
-CREATE INDEX job_states_held ON job_states (held_at) WHERE state = 'blocked';
+CREATE INDEX job_states_held ON job_states (held_at) WHERE waiting = 'blocked';
 -- Those that something other than news of an attempt, or a person, can free.
 CREATE INDEX job_states_to_free ON job_states (run_after, part, job_id)
-    WHERE state = 'blocked' AND blocked_reason NOT IN ('attempt_unknown', 'parked', 'needs_operator');
+    WHERE waiting = 'blocked' AND blocked_reason NOT IN ('attempt_unknown', 'parked', 'needs_operator');
 -- Ascending, so that what is new comes last, and without the id: what was created at
 -- one time is sorted as it is read.
 CREATE INDEX jobs_by_owner ON jobs (owner, created_at);
 CREATE INDEX jobs_by_time ON jobs (created_at);
--- What purging looks for: payloads to empty, and tombstones to shrink.
-CREATE INDEX job_states_old ON job_states (finished_at) WHERE finished_at IS NOT NULL AND NOT purged;
+-- What purging looks for: payloads to empty, by the time of creation, which the end
+-- does not change (those that run are passed over), and tombstones to shrink.
+CREATE INDEX job_states_old ON job_states (created_at) WHERE waiting IS NULL AND NOT purged;
 CREATE INDEX jobs_tombstones ON jobs (created_at) WHERE purged_at IS NOT NULL AND policy <> '';
 
 -- What rows cannot tell.
@@ -208,7 +218,7 @@ CREATE INDEX events_incident ON events (part, id)
 CREATE TABLE probes (
     part       smallint    NOT NULL,
     job_id     text COLLATE "C" NOT NULL,
-    attempt_id text COLLATE "C" NOT NULL,
+    attempt    integer     NOT NULL, -- its number
     number     integer     NOT NULL CHECK (number >= 1),
     method     text        NOT NULL CHECK (method IN ('callback', 'lookup', 'search', 'replay')),
     at         timestamptz NOT NULL,
@@ -216,8 +226,8 @@ CREATE TABLE probes (
     detail     text        NOT NULL,
     evidence   text        NOT NULL, -- JSON
     next_at    timestamptz,
-    PRIMARY KEY (part, attempt_id, number),
-    FOREIGN KEY (part, attempt_id) REFERENCES attempts (part, id)
+    PRIMARY KEY (part, job_id, attempt, number),
+    FOREIGN KEY (part, job_id, attempt) REFERENCES attempts (part, job_id, number)
 );
 
 -- The outbox: one webhook to one endpoint a row. Triggers write them.
@@ -320,7 +330,7 @@ BEGIN
 END $$;
 CREATE TRIGGER jobs_unrestored BEFORE INSERT ON jobs FOR EACH STATEMENT EXECUTE FUNCTION onejob_unrestored();
 CREATE TRIGGER attempts_unrestored BEFORE INSERT ON attempts FOR EACH STATEMENT EXECUTE FUNCTION onejob_unrestored();
-CREATE TRIGGER attempts_unrestored_mark BEFORE UPDATE ON attempts FOR EACH ROW
+CREATE TRIGGER attempts_unrestored_mark AFTER UPDATE ON attempts FOR EACH ROW
     WHEN (OLD.state = 'starting' AND NEW.state = 'running') EXECUTE FUNCTION onejob_unrestored();
 CREATE TRIGGER probes_unrestored BEFORE INSERT ON probes FOR EACH ROW
     WHEN (NEW.method = 'replay' AND NEW.outcome IS NULL) EXECUTE FUNCTION onejob_unrestored();
@@ -358,12 +368,13 @@ CREATE TRIGGER jobs_kept BEFORE DELETE ON jobs FOR EACH ROW EXECUTE FUNCTION one
 
 -- A terminal state is final, and a taken slot is never taken again.
 -- The conditions of what changes often stand at the triggers: a function is called
--- only to refuse.
+-- only to refuse. They come after the change, which then ends with the statement:
+-- one before it would lock, and log, every row a second time.
 CREATE FUNCTION onejob_states_final() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'job % is %, which is final', OLD.job_id, OLD.state USING ERRCODE = 'integrity_constraint_violation';
 END $$;
-CREATE TRIGGER job_states_final BEFORE UPDATE ON job_states FOR EACH ROW
+CREATE TRIGGER job_states_final AFTER UPDATE ON job_states FOR EACH ROW
     WHEN (OLD.state IN ('succeeded', 'failed', 'cancelled')
           AND ROW(NEW.state, NEW.completed_by, NEW.finished_at) IS DISTINCT FROM ROW(OLD.state, OLD.completed_by, OLD.finished_at))
     EXECUTE FUNCTION onejob_states_final();
@@ -372,7 +383,7 @@ CREATE FUNCTION onejob_states_fixed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'job % is immutable', OLD.job_id USING ERRCODE = 'integrity_constraint_violation';
 END $$;
-CREATE TRIGGER job_states_fixed BEFORE UPDATE ON job_states FOR EACH ROW
+CREATE TRIGGER job_states_fixed AFTER UPDATE ON job_states FOR EACH ROW
     WHEN (NEW.owner <> OLD.owner) EXECUTE FUNCTION onejob_states_fixed();
 
 -- A claim's token, its job and its target are set once, and a state is left only
@@ -382,7 +393,7 @@ CREATE FUNCTION onejob_attempts_fixed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'attempt % cannot change what it is', OLD.id USING ERRCODE = 'integrity_constraint_violation';
 END $$;
-CREATE TRIGGER attempts_fixed BEFORE UPDATE ON attempts FOR EACH ROW
+CREATE TRIGGER attempts_fixed AFTER UPDATE ON attempts FOR EACH ROW
     WHEN (ROW(NEW.part, NEW.job_id, NEW.number, NEW.id, NEW.lane, NEW.lanes, NEW.target, NEW.claim_token, NEW.provider_key)
           IS DISTINCT FROM
           ROW(OLD.part, OLD.job_id, OLD.number, OLD.id, OLD.lane, OLD.lanes, OLD.target, OLD.claim_token, OLD.provider_key))
@@ -397,7 +408,7 @@ BEGIN
     END IF;
     RAISE EXCEPTION 'attempt % cannot go from % to %', OLD.id, OLD.state, NEW.state USING ERRCODE = 'integrity_constraint_violation';
 END $$;
-CREATE TRIGGER attempts_exits BEFORE UPDATE ON attempts FOR EACH ROW
+CREATE TRIGGER attempts_exits AFTER UPDATE ON attempts FOR EACH ROW
     WHEN (NEW.state <> OLD.state AND NOT (CASE OLD.state
         WHEN 'starting'  THEN NEW.state IN ('running', 'failed', 'cancelled', 'unknown')
         WHEN 'running'   THEN NEW.state <> 'starting'
@@ -496,5 +507,166 @@ BEGIN
     RETURN NEW;
 END $$;
 CREATE TRIGGER audit_heads_forward BEFORE UPDATE ON audit_heads FOR EACH ROW EXECUTE FUNCTION onejob_audit_heads_forward();
+
+-- What a kind of jobs asks of whoever does them, by content. The newest of a kind is
+-- the one that was put last.
+CREATE TABLE contract_versions (
+    digest     text        NOT NULL PRIMARY KEY CHECK (digest <> ''),
+    kind       text        NOT NULL CHECK (kind <> ''),
+    body       text        NOT NULL,
+    created_at timestamptz NOT NULL,
+    seq        bigint      GENERATED ALWAYS AS IDENTITY
+);
+CREATE INDEX contract_versions_newest ON contract_versions (kind, created_at, seq);
+
+CREATE TABLE targets (
+    digest     text        NOT NULL PRIMARY KEY CHECK (digest <> ''),
+    name       text        NOT NULL CHECK (name <> ''),
+    body       text        NOT NULL, -- secrets left out
+    created_at timestamptz NOT NULL
+);
+
+CREATE TABLE contract_runs (
+    id              text        NOT NULL PRIMARY KEY,
+    contract_digest text        NOT NULL CHECK (contract_digest <> ''),
+    target_digest   text        NOT NULL CHECK (target_digest <> ''),
+    target_name     text        NOT NULL,
+    kind            text        NOT NULL,
+    environment     text        NOT NULL CHECK (environment <> ''),
+    asked_by        text        NOT NULL,
+    tool            text        NOT NULL,
+    started_at      timestamptz NOT NULL,
+    finished_at     timestamptz,
+    state           text        NOT NULL CHECK (state IN ('running', 'certified', 'refused', 'inconclusive')),
+    calls           integer     NOT NULL DEFAULT 0,
+    spend_micros    bigint      NOT NULL DEFAULT 0,
+    report          text,
+    CONSTRAINT contract_runs_finished CHECK ((state = 'running') = (finished_at IS NULL))
+);
+CREATE INDEX contract_runs_of ON contract_runs (contract_digest, target_digest, environment);
+
+-- Calls of verifications. None is an attempt, and none can win a job.
+CREATE TABLE contract_samples (
+    seq         bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    run_id      text        NOT NULL REFERENCES contract_runs (id),
+    stage       text        NOT NULL,
+    case_id     text        NOT NULL,
+    repeat_no   integer     NOT NULL,
+    outcome     text        NOT NULL CHECK (outcome IN ('passed', 'failed', 'infra')),
+    fault_class text        NOT NULL,
+    detail      text        NOT NULL,
+    latency_ms  bigint      NOT NULL,
+    tokens_in   integer     NOT NULL,
+    tokens_out  integer     NOT NULL,
+    cost_micros bigint      NOT NULL,
+    response_id text        UNIQUE, -- NULL: the provider told none
+    observed    text,
+    output      bytea,
+    at          timestamptz NOT NULL,
+    UNIQUE (run_id, stage, case_id, repeat_no)
+);
+
+CREATE TABLE certificates (
+    id              text        NOT NULL PRIMARY KEY,
+    kind            text        NOT NULL,
+    contract_digest text        NOT NULL,
+    target_digest   text        NOT NULL,
+    target_name     text        NOT NULL,
+    environment     text        NOT NULL,
+    verdict         text        NOT NULL CHECK (verdict IN ('certified', 'refused', 'inconclusive')),
+    status          text        NOT NULL CHECK (status IN ('active', 'suspended', 'revoked', 'superseded')),
+    sandbox         boolean     NOT NULL,
+    reason          text        NOT NULL,
+    detail          text        NOT NULL,
+    counts          text,
+    bounds          text,
+    observed        text        NOT NULL,
+    dropped         text        NOT NULL,
+    run_id          text        NOT NULL REFERENCES contract_runs (id),
+    issued_at       timestamptz NOT NULL,
+    expires_at      timestamptz,
+    renew_at        timestamptz,
+    watch           text        NOT NULL DEFAULT '{}', -- what production showed under it
+    CONSTRAINT certificates_end CHECK ((verdict = 'certified') = (expires_at IS NOT NULL))
+);
+-- One verdict stands.
+CREATE UNIQUE INDEX certificates_standing ON certificates (contract_digest, target_digest, environment) WHERE status = 'active';
+CREATE INDEX certificates_of ON certificates (contract_digest, target_digest, environment, issued_at);
+CREATE INDEX certificates_by_kind ON certificates (environment, kind, issued_at) WHERE status <> 'superseded';
+
+CREATE TABLE pair_results (
+    contract_digest text        NOT NULL,
+    environment     text        NOT NULL,
+    primary_digest  text        NOT NULL CHECK (primary_digest <> ''),
+    fallback_digest text        NOT NULL,
+    agreed          integer     NOT NULL,
+    cases           integer     NOT NULL,
+    self_agreed     integer     NOT NULL,
+    equivalent      boolean     NOT NULL,
+    run_id          text        NOT NULL,
+    issued_at       timestamptz NOT NULL,
+    expires_at      timestamptz NOT NULL,
+    PRIMARY KEY (contract_digest, environment, primary_digest, fallback_digest)
+);
+
+CREATE TABLE waivers (
+    id              text        NOT NULL PRIMARY KEY,
+    kind            text        NOT NULL,
+    contract_digest text        NOT NULL CHECK (contract_digest <> ''),
+    target_digest   text        NOT NULL CHECK (target_digest <> ''),
+    target_name     text        NOT NULL,
+    environment     text        NOT NULL CHECK (environment <> ''),
+    actor           text        NOT NULL CHECK (actor <> ''),
+    reason          text        NOT NULL CHECK (reason <> ''),
+    granted_at      timestamptz NOT NULL,
+    expires_at      timestamptz NOT NULL CHECK (expires_at > granted_at),
+    revoked_at      timestamptz
+);
+CREATE INDEX waivers_of ON waivers (contract_digest, environment, target_digest);
+
+-- What the gate goes by, for one version of a contract in one environment. The
+-- certificates of other versions come after its own, and only tell what changed.
+CREATE FUNCTION onejob_gate(env text, contract text) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT json_build_object(
+        'certificates', (SELECT json_agg(json_build_object(
+                'ID', c.id, 'Kind', c.kind, 'ContractDigest', c.contract_digest, 'TargetDigest', c.target_digest, 'TargetName', c.target_name,
+                'Verdict', c.verdict, 'Status', c.status, 'Reason', c.reason, 'Detail', c.detail, 'IssuedAt', c.issued_at, 'ExpiresAt', c.expires_at)
+                ORDER BY c.contract_digest = contract DESC, c.issued_at DESC, c.id DESC)
+            FROM (SELECT * FROM certificates
+                   WHERE environment = env AND status <> 'superseded'
+                     AND (contract_digest = contract OR verdict = 'certified' AND kind = (SELECT v.kind FROM contract_versions v WHERE v.digest = contract))
+                   ORDER BY contract_digest = contract DESC, issued_at DESC, id DESC LIMIT 200) c),
+        'pairs', (SELECT json_agg(json_build_object(
+                'ContractDigest', p.contract_digest, 'PrimaryDigest', p.primary_digest, 'FallbackDigest', p.fallback_digest,
+                'Equivalent', p.equivalent, 'ExpiresAt', p.expires_at))
+            FROM pair_results p WHERE p.contract_digest = contract AND p.environment = env),
+        'waivers', (SELECT json_agg(json_build_object(
+                'ID', w.id, 'ContractDigest', w.contract_digest, 'TargetDigest', w.target_digest, 'ExpiresAt', w.expires_at))
+            FROM waivers w WHERE w.contract_digest = contract AND w.environment = env AND w.revoked_at IS NULL AND w.expires_at > onejob_now())
+    )::text
+$$;
+
+-- Versions are addressed by what they say, and evidence stays as it was found.
+CREATE FUNCTION onejob_record_fixed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'a row of % cannot change what it is', TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+CREATE TRIGGER contract_versions_immutable BEFORE UPDATE OR DELETE ON contract_versions FOR EACH ROW EXECUTE FUNCTION onejob_record_fixed();
+CREATE TRIGGER targets_immutable BEFORE UPDATE OR DELETE ON targets FOR EACH ROW EXECUTE FUNCTION onejob_record_fixed();
+CREATE TRIGGER certificates_kept BEFORE DELETE ON certificates FOR EACH ROW EXECUTE FUNCTION onejob_record_fixed();
+CREATE TRIGGER certificates_fixed BEFORE UPDATE ON certificates FOR EACH ROW
+    WHEN (ROW(NEW.id, NEW.kind, NEW.contract_digest, NEW.target_digest, NEW.environment, NEW.verdict, NEW.run_id, NEW.issued_at)
+          IS DISTINCT FROM
+          ROW(OLD.id, OLD.kind, OLD.contract_digest, OLD.target_digest, OLD.environment, OLD.verdict, OLD.run_id, OLD.issued_at)
+          -- what it lost does not come back
+          OR NEW.status <> OLD.status AND NOT (OLD.status = 'active' OR OLD.status = 'suspended' AND NEW.status IN ('revoked', 'superseded')))
+    EXECUTE FUNCTION onejob_record_fixed();
+CREATE TRIGGER waivers_kept BEFORE DELETE ON waivers FOR EACH ROW EXECUTE FUNCTION onejob_record_fixed();
+CREATE TRIGGER waivers_fixed BEFORE UPDATE ON waivers FOR EACH ROW
+    WHEN (OLD.revoked_at IS NOT NULL
+          OR ROW(NEW.id, NEW.kind, NEW.contract_digest, NEW.target_digest, NEW.environment, NEW.actor, NEW.reason, NEW.granted_at, NEW.expires_at)
+          IS DISTINCT FROM
+          ROW(OLD.id, OLD.kind, OLD.contract_digest, OLD.target_digest, OLD.environment, OLD.actor, OLD.reason, OLD.granted_at, OLD.expires_at))
+    EXECUTE FUNCTION onejob_record_fixed();
 
 -- +goose StatementEnd

@@ -9,12 +9,15 @@
 -- On the way of every job, lists of words are spelt out: IN with more than two
 -- makes a table of its own each time it is looked at.
 --
--- job_states and attempts keep their rows in the order they came, so that one
--- batch lies together though its keys are spread over all parts.
+-- A job has a number, seq, in the order jobs came, which its state and its attempts
+-- are kept under. Part and id are spread over the whole of an index, and each job of
+-- a batch would change a page of its own there, in every index that leads with them;
+-- by number one batch lies together. Ids and numbers meet in jobs alone.
 
 -- +goose Up
 
 CREATE TABLE jobs (
+    seq                 INTEGER PRIMARY KEY, -- in the order they came; nobody outside sees it
     part                INTEGER NOT NULL CHECK (part BETWEEN 0 AND 255),
     id                  TEXT    NOT NULL,
     owner               TEXT    NOT NULL CHECK (owner <> ''),
@@ -37,7 +40,7 @@ CREATE TABLE jobs (
     deadline            INTEGER,
     purged_at           INTEGER,
     input               BLOB,             -- last: what is long lies behind what is read often
-    PRIMARY KEY (part, id),
+    CONSTRAINT jobs_id UNIQUE (part, id),
     -- The double click: one owner's key is one job, for ever.
     CONSTRAINT jobs_one_per_key UNIQUE (part, owner, key_hash),
     -- Nobody can open a racing lane on a charge.
@@ -48,6 +51,7 @@ CREATE TABLE jobs (
 ) STRICT;
 
 CREATE TABLE job_states (
+    seq                 INTEGER PRIMARY KEY, -- the job's
     part                INTEGER NOT NULL,
     job_id              TEXT    NOT NULL,
     owner               TEXT    NOT NULL, -- as jobs.owner, for the index: owners take turns
@@ -74,7 +78,6 @@ CREATE TABLE job_states (
     replays             INTEGER NOT NULL DEFAULT 0,
     purged              INTEGER NOT NULL DEFAULT 0 CHECK (purged IN (0, 1)), -- keeps tombstones out of the purge's index
     hooked              INTEGER NOT NULL DEFAULT 0 CHECK (hooked IN (0, 1)), -- jobs.webhooks is not empty
-    PRIMARY KEY (part, job_id),
     CONSTRAINT job_states_winner     CHECK ((state = 'succeeded') = (completed_by IS NOT NULL)),
     CONSTRAINT job_states_finished   CHECK ((state = 'succeeded' OR state = 'failed' OR state = 'cancelled') = (finished_at IS NOT NULL)),
     CONSTRAINT job_states_blocked    CHECK ((state = 'blocked') = (blocked IS NOT NULL AND blocked_reason IS NOT NULL)),
@@ -83,6 +86,7 @@ CREATE TABLE job_states (
 ) STRICT;
 
 CREATE TABLE attempts (
+    seq                 INTEGER NOT NULL,    -- the job's
     part                INTEGER NOT NULL,
     job_id              TEXT    NOT NULL,
     number              INTEGER NOT NULL CHECK (number >= 1),
@@ -132,8 +136,7 @@ CREATE TABLE attempts (
     accepted_at         INTEGER,
     unknown_at          INTEGER,          -- when it entered unknown
     result              BLOB,
-    PRIMARY KEY (part, job_id, number),
-    CONSTRAINT attempts_id UNIQUE (part, id),
+    CONSTRAINT attempts_number UNIQUE (seq, number),
     CONSTRAINT attempts_lane         CHECK (lane < lanes),
     CONSTRAINT attempts_marked       CHECK (state <> 'running' OR (marked_at IS NOT NULL AND send_by IS NOT NULL)),
     CONSTRAINT attempts_never_marked CHECK (state <> 'starting' OR (marked_at IS NULL AND send_by IS NULL)),
@@ -143,11 +146,11 @@ CREATE TABLE attempts (
 ) STRICT;
 
 -- The guard: at most one attempt of a job and lane is in doubt.
-CREATE UNIQUE INDEX attempts_in_doubt ON attempts (part, job_id, lane)
+CREATE UNIQUE INDEX attempts_in_doubt ON attempts (seq, lane)
     WHERE state = 'starting' OR state = 'running' OR state = 'unknown';
 
 -- The fallback button clicked twice is one attempt.
-CREATE UNIQUE INDEX attempts_one_per_request ON attempts (part, job_id, request_key_hash)
+CREATE UNIQUE INDEX attempts_one_per_request ON attempts (seq, request_key_hash)
     WHERE request_key_hash IS NOT NULL;
 
 -- Live states only: history does not slow them.
@@ -207,8 +210,7 @@ CREATE TABLE probes (
     detail     TEXT    NOT NULL,
     evidence   TEXT    NOT NULL, -- JSON
     next_at    INTEGER,
-    PRIMARY KEY (part, attempt_id, number),
-    FOREIGN KEY (part, attempt_id) REFERENCES attempts (part, id)
+    PRIMARY KEY (part, attempt_id, number)
 ) STRICT, WITHOUT ROWID;
 
 -- The outbox: one webhook to one endpoint a row. Triggers write them.
@@ -231,7 +233,7 @@ CREATE TABLE deliveries (
     finished_at INTEGER,
     body        BLOB,                     -- what the first try sent
     PRIMARY KEY (part, id),
-    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id),
+    FOREIGN KEY (part, job_id) REFERENCES jobs (part, id) DEFERRABLE INITIALLY DEFERRED,
     CONSTRAINT deliveries_pending  CHECK ((state = 'pending') = (due_at IS NOT NULL)),
     CONSTRAINT deliveries_finished CHECK ((state = 'pending') = (finished_at IS NULL))
 ) STRICT;
@@ -306,3 +308,116 @@ CREATE TABLE store_generation (
     confirmed_by TEXT
 ) STRICT;
 INSERT INTO store_generation (id, number) VALUES (1, 1);
+
+-- What a kind of jobs asks of whoever does them, by content. The newest of a kind is
+-- the one that was put last.
+CREATE TABLE contract_versions (
+    digest     TEXT    PRIMARY KEY CHECK (digest <> ''),
+    kind       TEXT    NOT NULL CHECK (kind <> ''),
+    body       TEXT    NOT NULL,
+    created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE targets (
+    digest     TEXT    PRIMARY KEY CHECK (digest <> ''),
+    name       TEXT    NOT NULL CHECK (name <> ''),
+    body       TEXT    NOT NULL, -- secrets left out
+    created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE contract_runs (
+    id              TEXT    PRIMARY KEY,
+    contract_digest TEXT    NOT NULL CHECK (contract_digest <> ''),
+    target_digest   TEXT    NOT NULL CHECK (target_digest <> ''),
+    target_name     TEXT    NOT NULL,
+    kind            TEXT    NOT NULL,
+    environment     TEXT    NOT NULL CHECK (environment <> ''),
+    asked_by        TEXT    NOT NULL,
+    tool            TEXT    NOT NULL,
+    started_at      INTEGER NOT NULL,
+    finished_at     INTEGER,
+    state           TEXT    NOT NULL CHECK (state IN ('running', 'certified', 'refused', 'inconclusive')),
+    calls           INTEGER NOT NULL DEFAULT 0,
+    spend_micros    INTEGER NOT NULL DEFAULT 0,
+    report          TEXT,
+    CONSTRAINT contract_runs_finished CHECK ((state = 'running') = (finished_at IS NULL))
+) STRICT;
+CREATE INDEX contract_runs_of ON contract_runs (contract_digest, target_digest, environment);
+
+-- Calls of verifications. None is an attempt, and none can win a job.
+CREATE TABLE contract_samples (
+    run_id      TEXT    NOT NULL REFERENCES contract_runs (id),
+    stage       TEXT    NOT NULL,
+    case_id     TEXT    NOT NULL,
+    repeat_no   INTEGER NOT NULL,
+    outcome     TEXT    NOT NULL CHECK (outcome IN ('passed', 'failed', 'infra')),
+    fault_class TEXT    NOT NULL,
+    detail      TEXT    NOT NULL,
+    latency_ms  INTEGER NOT NULL,
+    tokens_in   INTEGER NOT NULL,
+    tokens_out  INTEGER NOT NULL,
+    cost_micros INTEGER NOT NULL,
+    response_id TEXT    UNIQUE, -- NULL: the provider told none
+    observed    TEXT,
+    output      BLOB,
+    at          INTEGER NOT NULL,
+    UNIQUE (run_id, stage, case_id, repeat_no)
+) STRICT;
+
+CREATE TABLE certificates (
+    id              TEXT    PRIMARY KEY,
+    kind            TEXT    NOT NULL,
+    contract_digest TEXT    NOT NULL,
+    target_digest   TEXT    NOT NULL,
+    target_name     TEXT    NOT NULL,
+    environment     TEXT    NOT NULL,
+    verdict         TEXT    NOT NULL CHECK (verdict IN ('certified', 'refused', 'inconclusive')),
+    status          TEXT    NOT NULL CHECK (status IN ('active', 'suspended', 'revoked', 'superseded')),
+    sandbox         INTEGER NOT NULL CHECK (sandbox IN (0, 1)),
+    reason          TEXT    NOT NULL,
+    detail          TEXT    NOT NULL,
+    counts          TEXT,
+    bounds          TEXT,
+    observed        TEXT    NOT NULL,
+    dropped         TEXT    NOT NULL,
+    run_id          TEXT    NOT NULL REFERENCES contract_runs (id),
+    issued_at       INTEGER NOT NULL,
+    expires_at      INTEGER,
+    renew_at        INTEGER,
+    watch           TEXT    NOT NULL DEFAULT '{}', -- what production showed under it
+    CONSTRAINT certificates_end CHECK ((verdict = 'certified') = (expires_at IS NOT NULL))
+) STRICT;
+-- One verdict stands.
+CREATE UNIQUE INDEX certificates_standing ON certificates (contract_digest, target_digest, environment) WHERE status = 'active';
+CREATE INDEX certificates_of ON certificates (contract_digest, target_digest, environment, issued_at);
+CREATE INDEX certificates_by_kind ON certificates (environment, kind, issued_at) WHERE status <> 'superseded';
+
+CREATE TABLE pair_results (
+    contract_digest TEXT    NOT NULL,
+    primary_digest  TEXT    NOT NULL CHECK (primary_digest <> ''),
+    fallback_digest TEXT    NOT NULL,
+    environment     TEXT    NOT NULL,
+    agreed          INTEGER NOT NULL,
+    cases           INTEGER NOT NULL,
+    self_agreed     INTEGER NOT NULL,
+    equivalent      INTEGER NOT NULL CHECK (equivalent IN (0, 1)),
+    run_id          TEXT    NOT NULL,
+    issued_at       INTEGER NOT NULL,
+    expires_at      INTEGER NOT NULL,
+    PRIMARY KEY (contract_digest, environment, primary_digest, fallback_digest)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE waivers (
+    id              TEXT    PRIMARY KEY,
+    kind            TEXT    NOT NULL,
+    contract_digest TEXT    NOT NULL CHECK (contract_digest <> ''),
+    target_digest   TEXT    NOT NULL CHECK (target_digest <> ''),
+    target_name     TEXT    NOT NULL,
+    environment     TEXT    NOT NULL CHECK (environment <> ''),
+    actor           TEXT    NOT NULL CHECK (actor <> ''),
+    reason          TEXT    NOT NULL CHECK (reason <> ''),
+    granted_at      INTEGER NOT NULL,
+    expires_at      INTEGER NOT NULL CHECK (expires_at > granted_at),
+    revoked_at      INTEGER
+) STRICT;
+CREATE INDEX waivers_of ON waivers (contract_digest, environment, target_digest);

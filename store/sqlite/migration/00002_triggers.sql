@@ -6,21 +6,21 @@
 -- payload while saying when.
 -- +goose StatementBegin
 CREATE TRIGGER jobs_immutable BEFORE UPDATE ON jobs
-WHEN (NEW.part, NEW.id, NEW.owner, NEW.key_hash, NEW.fingerprint, NEW.fingerprint_version, NEW.effect, NEW.lanes, NEW.created_at)
+WHEN (NEW.seq, NEW.part, NEW.id, NEW.owner, NEW.key_hash, NEW.fingerprint, NEW.fingerprint_version, NEW.effect, NEW.lanes, NEW.created_at)
      IS NOT
-     (OLD.part, OLD.id, OLD.owner, OLD.key_hash, OLD.fingerprint, OLD.fingerprint_version, OLD.effect, OLD.lanes, OLD.created_at)
+     (OLD.seq, OLD.part, OLD.id, OLD.owner, OLD.key_hash, OLD.fingerprint, OLD.fingerprint_version, OLD.effect, OLD.lanes, OLD.created_at)
      OR NEW.purged_at IS NULL
      OR NEW.input IS NOT NULL
      OR NEW.webhooks NOT IN ('', OLD.webhooks)
 BEGIN
-    SELECT RAISE(ABORT, 'a job is immutable');
+    SELECT RAISE(FAIL, 'a job is immutable');
 END;
 -- +goose StatementEnd
 
 -- +goose StatementBegin
 CREATE TRIGGER jobs_kept BEFORE DELETE ON jobs
 BEGIN
-    SELECT RAISE(ABORT, 'a job is kept: its key answers for ever');
+    SELECT RAISE(FAIL, 'a job is kept: its key answers for ever');
 END;
 -- +goose StatementEnd
 
@@ -30,27 +30,47 @@ CREATE TRIGGER job_states_final BEFORE UPDATE ON job_states
 WHEN (OLD.state = 'succeeded' OR OLD.state = 'failed' OR OLD.state = 'cancelled')
      AND (NEW.state, NEW.completed_by, NEW.finished_at) IS NOT (OLD.state, OLD.completed_by, OLD.finished_at)
 BEGIN
-    SELECT RAISE(ABORT, 'the job has ended, which is final');
+    SELECT RAISE(FAIL, 'the job has ended, which is final');
+END;
+-- +goose StatementEnd
+
+-- There is no question without its attempt. A reference would need an index over the
+-- ids of attempts, one more on the way of each; they are found through their jobs.
+-- +goose StatementBegin
+CREATE TRIGGER probes_of_attempt BEFORE INSERT ON probes
+WHEN NOT EXISTS (SELECT 1 FROM jobs j JOIN attempts a ON a.seq = j.seq
+    WHERE j.part = NEW.part AND j.id = NEW.job_id AND a.id = NEW.attempt_id)
+BEGIN
+    SELECT RAISE(ABORT, 'a question is about an attempt');
+END;
+-- +goose StatementEnd
+
+-- A state stands beside its job, under its number.
+-- +goose StatementBegin
+CREATE TRIGGER job_states_of_job BEFORE INSERT ON job_states
+WHEN NOT EXISTS (SELECT 1 FROM jobs j WHERE j.seq = NEW.seq AND j.part = NEW.part AND j.id = NEW.job_id)
+BEGIN
+    SELECT RAISE(FAIL, 'a state carries the number of its job');
 END;
 -- +goose StatementEnd
 
 -- Whose turn it is goes by the job's owner.
 -- +goose StatementBegin
-CREATE TRIGGER job_states_owner BEFORE UPDATE OF owner ON job_states
-WHEN NEW.owner IS NOT OLD.owner
+CREATE TRIGGER job_states_owner BEFORE UPDATE OF seq, part, job_id, owner ON job_states
+WHEN (NEW.seq, NEW.part, NEW.job_id, NEW.owner) IS NOT (OLD.seq, OLD.part, OLD.job_id, OLD.owner)
 BEGIN
-    SELECT RAISE(ABORT, 'a job is immutable');
+    SELECT RAISE(FAIL, 'a job is immutable');
 END;
 -- +goose StatementEnd
 
 -- A claim's token, its job and its target are set once.
 -- +goose StatementBegin
 CREATE TRIGGER attempts_fixed BEFORE UPDATE ON attempts
-WHEN (NEW.part, NEW.job_id, NEW.number, NEW.id, NEW.lane, NEW.lanes, NEW.target, NEW.claim_token, NEW.provider_key)
+WHEN (NEW.seq, NEW.part, NEW.job_id, NEW.number, NEW.id, NEW.lane, NEW.lanes, NEW.target, NEW.claim_token, NEW.provider_key)
      IS NOT
-     (OLD.part, OLD.job_id, OLD.number, OLD.id, OLD.lane, OLD.lanes, OLD.target, OLD.claim_token, OLD.provider_key)
+     (OLD.seq, OLD.part, OLD.job_id, OLD.number, OLD.id, OLD.lane, OLD.lanes, OLD.target, OLD.claim_token, OLD.provider_key)
 BEGIN
-    SELECT RAISE(ABORT, 'an attempt cannot change what it is');
+    SELECT RAISE(FAIL, 'an attempt cannot change what it is');
 END;
 -- +goose StatementEnd
 
@@ -59,9 +79,9 @@ END;
 -- lanes) would need one more index on the way of every new job.
 -- +goose StatementBegin
 CREATE TRIGGER attempts_lanes BEFORE INSERT ON attempts
-WHEN NEW.lanes IS NOT (SELECT j.lanes FROM jobs j WHERE j.part = NEW.part AND j.id = NEW.job_id)
+WHEN NEW.lanes IS NOT (SELECT j.lanes FROM jobs j WHERE j.seq = NEW.seq AND j.part = NEW.part AND j.id = NEW.job_id)
 BEGIN
-    SELECT RAISE(ABORT, 'an attempt carries the lanes of its job');
+    SELECT RAISE(FAIL, 'an attempt carries the lanes of its job');
 END;
 -- +goose StatementEnd
 
@@ -185,7 +205,7 @@ END;
 CREATE TRIGGER jobs_unrestored BEFORE INSERT ON jobs
 WHEN EXISTS (SELECT 1 FROM store_generation WHERE restored_at IS NOT NULL)
 BEGIN
-    SELECT RAISE(ABORT, 'restore unconfirmed');
+    SELECT RAISE(FAIL, 'restore unconfirmed');
 END;
 -- +goose StatementEnd
 
@@ -193,7 +213,7 @@ END;
 CREATE TRIGGER attempts_unrestored BEFORE INSERT ON attempts
 WHEN EXISTS (SELECT 1 FROM store_generation WHERE restored_at IS NOT NULL)
 BEGIN
-    SELECT RAISE(ABORT, 'restore unconfirmed');
+    SELECT RAISE(FAIL, 'restore unconfirmed');
 END;
 -- +goose StatementEnd
 
@@ -202,7 +222,7 @@ CREATE TRIGGER attempts_unrestored_mark BEFORE UPDATE OF state ON attempts
 WHEN OLD.state = 'starting' AND NEW.state = 'running'
      AND EXISTS (SELECT 1 FROM store_generation WHERE restored_at IS NOT NULL)
 BEGIN
-    SELECT RAISE(ABORT, 'restore unconfirmed');
+    SELECT RAISE(FAIL, 'restore unconfirmed');
 END;
 -- +goose StatementEnd
 
@@ -212,5 +232,77 @@ WHEN NEW.method = 'replay' AND NEW.outcome IS NULL
      AND EXISTS (SELECT 1 FROM store_generation WHERE restored_at IS NOT NULL)
 BEGIN
     SELECT RAISE(ABORT, 'restore unconfirmed');
+END;
+-- +goose StatementEnd
+
+-- Versions are addressed by what they say, and evidence stays as it was found.
+-- +goose StatementBegin
+CREATE TRIGGER contract_versions_immutable BEFORE UPDATE ON contract_versions
+BEGIN
+    SELECT RAISE(ABORT, 'a version is immutable');
+END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER contract_versions_kept BEFORE DELETE ON contract_versions
+BEGIN
+    SELECT RAISE(ABORT, 'a version is kept');
+END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER targets_immutable BEFORE UPDATE ON targets
+BEGIN
+    SELECT RAISE(ABORT, 'a version is immutable');
+END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER targets_kept BEFORE DELETE ON targets
+BEGIN
+    SELECT RAISE(ABORT, 'a version is kept');
+END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER certificates_fixed BEFORE UPDATE ON certificates
+WHEN (NEW.id, NEW.kind, NEW.contract_digest, NEW.target_digest, NEW.environment, NEW.verdict, NEW.run_id, NEW.issued_at)
+     IS NOT
+     (OLD.id, OLD.kind, OLD.contract_digest, OLD.target_digest, OLD.environment, OLD.verdict, OLD.run_id, OLD.issued_at)
+BEGIN
+    SELECT RAISE(ABORT, 'a certificate cannot change what it is');
+END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER certificates_final BEFORE UPDATE ON certificates
+WHEN NEW.status <> OLD.status AND NOT (OLD.status = 'active' OR OLD.status = 'suspended' AND NEW.status IN ('revoked', 'superseded'))
+BEGIN
+    SELECT RAISE(ABORT, 'what a certificate lost does not come back');
+END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER certificates_kept BEFORE DELETE ON certificates
+BEGIN
+    SELECT RAISE(ABORT, 'a certificate is kept');
+END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER waivers_fixed BEFORE UPDATE ON waivers
+WHEN (NEW.id, NEW.kind, NEW.contract_digest, NEW.target_digest, NEW.environment, NEW.actor, NEW.reason, NEW.granted_at, NEW.expires_at)
+     IS NOT
+     (OLD.id, OLD.kind, OLD.contract_digest, OLD.target_digest, OLD.environment, OLD.actor, OLD.reason, OLD.granted_at, OLD.expires_at)
+     OR OLD.revoked_at IS NOT NULL
+BEGIN
+    SELECT RAISE(ABORT, 'a waiver can only be revoked, and once');
+END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER waivers_kept BEFORE DELETE ON waivers
+BEGIN
+    SELECT RAISE(ABORT, 'a waiver is kept');
 END;
 -- +goose StatementEnd
