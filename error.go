@@ -89,6 +89,8 @@ type Error struct {
 	// [ReasonRowLocked].
 	Reason     string
 	Candidates []Candidate
+	// Kind of the job, with Candidates. It is for counting, and is not sent.
+	Kind string
 	// Contract and TargetDigest are what a refused fallback was judged by. Empty: no
 	// contract says anything about it.
 	Contract, TargetDigest string

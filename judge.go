@@ -112,14 +112,14 @@ func CheckAsked(job *Job, d Decision) error {
 		if a := &job.Attempts[i]; a.State.InDoubt() {
 			e := errorUnresolved(job, a)
 			if e.Candidates = d.Candidates; len(d.Candidates) > 0 { // a race that the gate refused
-				e.Reason = d.Candidates[0].Reason
+				e.Reason, e.Kind = d.Candidates[0].Reason, job.Kind
 			}
 			return e
 		}
 	}
 	e := &Error{
 		Code: CodeFailoverNotCertified, JobID: job.ID, AttemptID: d.AttemptID,
-		Message: d.Detail, Reason: string(d.Reason), Candidates: d.Candidates,
+		Message: d.Detail, Reason: string(d.Reason), Candidates: d.Candidates, Kind: job.Kind,
 	}
 	if len(d.Candidates) > 0 {
 		e.Reason = d.Candidates[0].Reason

@@ -46,7 +46,7 @@ type File struct {
 	Failover Failover `yaml:"failover" digest:"out"`
 	// Certificate is how long one lasts, and what ends it early.
 	Certificate CertificateTerms `yaml:"certificate" digest:"out"`
-	// Shadow samples production. Nil: nothing is sampled.
+	// Shadow asks for samples of production, which nothing takes: lint warns of it.
 	Shadow *Shadow `yaml:"shadow" digest:"out"`
 	// Runtime is what violations in production do.
 	Runtime Runtime `yaml:"runtime" digest:"out"`

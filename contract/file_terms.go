@@ -107,7 +107,7 @@ type Drift struct {
 	Price             string `yaml:"price" default:"reverify" enum:"suspend|reverify|ignore" digest:"out"`
 }
 
-// Shadow samples production.
+// Shadow asks for samples of production. Nothing takes them.
 type Shadow struct {
 	Rate              float64 `yaml:"rate" required:"true" min:"0" max:"1" digest:"out"`
 	MaxPerDay         int     `yaml:"max_per_day" required:"true" min:"1" max:"1000000" digest:"out"`

@@ -137,7 +137,10 @@ func (l *linter) consequences() {
 	if l.Sampling.Repeats == 1 {
 		l.note("sampling-repeats", "sampling.repeats", "with one repeat a flaky target looks like a sound one")
 	}
-	if l.Shadow == nil && l.SideEffects == "none" {
+	switch {
+	case l.Shadow != nil:
+		l.warning("shadow-idle", "shadow", "nothing takes these samples: production is judged, but never sampled again at another target; leave it out")
+	case l.SideEffects == "none":
 		l.note("shadow-absent", "shadow", "nothing samples production, so that all evidence is about the chosen cases")
 	}
 }

@@ -242,6 +242,26 @@ func TestAnEffectIsNeverHadForEvidence(t *testing.T) {
 	})
 }
 
+func TestShadowSamplesThatNothingTakesAreWarnedOf(t *testing.T) {
+	t.Parallel()
+
+	for text, want := range map[string]string{
+		small: "shadow-absent note",
+		small + "shadow: {rate: 0.1, max_per_day: 1, max_spend_usd_per_day: 1}\n": "shadow-idle warning",
+	} {
+		var got []string
+		report := contract.Lint(parse(t, text, smallCases))
+		for _, f := range report.Findings {
+			if strings.HasPrefix(f.Rule, "shadow") {
+				got = append(got, f.Rule+" "+string(f.Severity))
+			}
+		}
+		if !slices.Equal(got, []string{want}) || !report.OK() {
+			t.Errorf("lint says %q; want %q, and that it can be used", got, want)
+		}
+	}
+}
+
 func TestAContractThatDoesNotLintIsNotCompiled(t *testing.T) {
 	t.Parallel()
 

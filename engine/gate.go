@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 
 	"github.com/onejob-dev/onejob"
 )
@@ -13,6 +14,26 @@ func (e *Engine) noteGate(t *trial) {
 		e.opts.Observer.GateDecided(t.Job.Kind, a.Target, true, "waiver")
 	case a.CertificateID != "":
 		e.opts.Observer.GateDecided(t.Job.Kind, a.Target, true, "")
+	}
+}
+
+// noteForbidden tells the observer of an attempt that the gate no longer let through
+// when it was to be marked. Other errors of a mark are none of the gate's.
+func (e *Engine) noteForbidden(t *trial, err error) {
+	var refused *onejob.Error
+	if errors.As(err, &refused) && refused.Code == onejob.CodeFailoverNotCertified {
+		e.opts.Observer.GateDecided(t.Job.Kind, t.Attempt.Target, false, refused.Reason)
+	}
+}
+
+// noteNoRace tells the observer of the targets that the gate kept from a racing lane.
+func (e *Engine) noteNoRace(t *trial, err error) {
+	var refused *onejob.Error
+	if !errors.As(err, &refused) {
+		return
+	}
+	for _, c := range refused.Candidates {
+		e.opts.Observer.GateDecided(t.Job.Kind, c.Target, false, c.Reason)
 	}
 }
 

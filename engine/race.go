@@ -25,6 +25,7 @@ func (e *Engine) race(t *trial) {
 	}
 	if err != nil {
 		e.Release()
+		e.noteNoRace(t, err)
 		e.opts.Logger.Debug("no race", "job_id", t.Job.ID, "lane", t.Attempt.Lane+1, "reason", err)
 		return
 	}

@@ -162,7 +162,7 @@ func (e *Engine) noteEnd(t *trial, p *onejob.AttemptFinishParams, r *onejob.Atte
 // own trial, if it is under way here.
 func (e *Engine) tell(job *onejob.Job, t *trial, r onejob.AttemptFinishResult) {
 	switch {
-	case r.JobState == onejob.JobBlocked && job.Policy.Contract != nil:
+	case r.JobState == onejob.JobBlocked && job.Policy.Contract != nil && r.State != onejob.AttemptUnknown:
 		e.noteRefusal(job.ID)
 	case r.JobState == onejob.JobQueued:
 		e.opts.Signals.WorkReady()

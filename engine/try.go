@@ -79,6 +79,7 @@ func (e *Engine) mark(t *trial) bool {
 	// It was cancelled, its lease ended, or what let it take over did: the attempt is
 	// settled, and its job decided again.
 	case results[0].Err != nil:
+		e.noteForbidden(t, results[0].Err)
 		e.opts.Signals.JobChanged(t.Job.ID)
 		e.opts.Signals.WorkReady()
 		return false

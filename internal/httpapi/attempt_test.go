@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,11 +42,15 @@ func TestThePressedButtonIsOneAttemptAndIsRefusedWhileInDoubt(t *testing.T) {
 
 func TestARefusedFallbackSaysWhyAndWhichTargetsThereAre(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	c := &counted{}
+	w := newWorld(t, func(_ *onejob.Options, api *httpapi.Options) { api.Observer = c })
 	id := w.submit("k1", ticket)
 	got := w.post(w.alice, "/v1/jobs/"+id+"/attempts", `{"target":"medium"}`, "Idempotency-Key", "b1").wantProblem(t, 409, onejob.CodeFailoverNotCertified)
 	if got.text(t, "reason") != onejob.GateNoCertificate || !strings.Contains(string(got.body), `"candidates":[{"target":"medium"`) {
 		t.Errorf("%s", got.body)
+	}
+	if want := "gate summarise medium false no_certificate"; !slices.Contains(c.lines, want) {
+		t.Errorf("counted %q; want %q among it", c.lines, want)
 	}
 }
 
@@ -198,6 +203,9 @@ func (c *counted) add(format string, args ...any) {
 
 func (c *counted) RequestServed(method, route string, status int, _ time.Duration) {
 	c.add("%s %s %d", method, route, status)
+}
+func (c *counted) GateDecided(kind, target string, allowed bool, reason string) {
+	c.add("gate %s %s %t %s", kind, target, allowed, reason)
 }
 func (c *counted) JobSubmitted(kind, result string)             { c.add("%s %s", kind, result) }
 func (c *counted) UnknownResolved(by string, as onejob.Outcome) { c.add("%s %s", by, as) }

@@ -26,6 +26,9 @@ type Observer interface {
 	JobSubmitted(kind, result string)
 	// UnknownResolved is told of a ruling.
 	UnknownResolved(by string, as onejob.Outcome)
+	// GateDecided is told of each target that a request would have had take over, and why
+	// it may not.
+	GateDecided(kind, target string, allowed bool, reason string)
 	// AttemptStarted and the rest are told of what workers do.
 	AttemptStarted(target string)
 	AttemptEnded(target string, outcome onejob.Outcome, took time.Duration)
@@ -169,6 +172,7 @@ type unobserved struct{}
 func (unobserved) RequestServed(string, string, int, time.Duration)         {}
 func (unobserved) JobSubmitted(string, string)                              {}
 func (unobserved) UnknownResolved(string, onejob.Outcome)                   {}
+func (unobserved) GateDecided(string, string, bool, string)                 {}
 func (unobserved) AttemptStarted(string)                                    {}
 func (unobserved) AttemptEnded(string, onejob.Outcome, time.Duration)       {}
 func (unobserved) ProbeAnswered(string, onejob.ProbeMethod, onejob.Outcome) {}

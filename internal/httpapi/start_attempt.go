@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/onejob-dev/onejob"
@@ -39,6 +40,7 @@ func (a *api) startAttempt(w http.ResponseWriter, r *http.Request) error {
 		JobID: r.PathValue("id"), Owner: c.scope, Actor: c.actor, Key: key, Target: req.Target, IfRevision: ifMatch(r.Header),
 	})
 	if err != nil {
+		a.noteRefusal(err)
 		return err
 	}
 	h := w.Header()
@@ -48,6 +50,17 @@ func (a *api) startAttempt(w http.ResponseWriter, r *http.Request) error {
 	h.Set("Location", "/v1/attempts/"+attempt.ID)
 	h.Set("Retry-After", retryAfterSeconds(pollAfter))
 	return a.writeAttempt(w, http.StatusAccepted, &attempt)
+}
+
+// noteRefusal counts the targets that the gate kept from taking over.
+func (a *api) noteRefusal(err error) {
+	var e *onejob.Error
+	if !errors.As(err, &e) || e.Code != onejob.CodeFailoverNotCertified {
+		return
+	}
+	for _, c := range e.Candidates {
+		a.opts.Observer.GateDecided(e.Kind, c.Target, false, c.Reason)
+	}
 }
 
 func startAttemptDoc() operation {
