@@ -161,7 +161,11 @@ func contractMatrixCommand(env Env) *cli.Command {
 			list := rows{headings: []string{"TARGET", "MAY TAKE OVER", "REASON", "CERTIFICATE", "EXPIRES", "DETAIL"}}
 			for _, s := range m.Items {
 				by := cmp.Or(s.Waiver, s.Certificate) // a waiver opens what a certificate does not
-				if err := list.add(s, s.Target, mayTakeOver(&s), s.Reason, by, when(s.ExpiresAt), s.Detail); err != nil {
+				detail := s.Detail
+				if s.Waiver != "" {
+					detail = strings.TrimSuffix("not certified: "+detail, ": ")
+				}
+				if err := list.add(s, s.Target, mayTakeOver(&s), s.Reason, by, when(s.ExpiresAt), detail); err != nil {
 					return err
 				}
 			}

@@ -220,7 +220,7 @@ func TestContractWaiveAndRevokeArePeoplesWord(t *testing.T) {
 	g.says(got.stderr, "quartz may take over jobs of grade until ", "uncertified")
 	g.says(g.do(cli.ExitOK, "can-failover", "grade", "--to", "quartz").stdout, "YES uncertified, by "+id)
 	g.do(cli.ExitFailed, "verify", "grade", "--target", "quartz")
-	if matrix := g.do(cli.ExitOK, "matrix", "grade").stdout; !strings.Contains(matrix, " "+id+" ") {
+	if matrix := g.do(cli.ExitOK, "matrix", "grade").stdout; !strings.Contains(matrix, " "+id+" ") || !strings.Contains(matrix, "not certified: schema_nonce") {
 		t.Errorf("what opens it is not told alone:\n%s", matrix)
 	}
 	if w := g.do(cli.ExitOK, append(waive, "1h", "-o", "json")...).object(t); w["target"] != "quartz" || w["reason"] != "an outage" || w["expires_at"] == nil {
