@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/onejob-dev/onejob"
@@ -131,6 +132,7 @@ func TestACancelThatWasNotHeardOfReachesTheProviderByTheNextLook(t *testing.T) {
 		s.signals.BeginHearing()
 		id := w.submit("1").ID
 		w.until(id, onejob.JobRunning)
+		synctest.Wait() // an attempt that nobody has sent would end with the cancel
 		if _, err := w.store.JobCancel(w.t.Context(), []onejob.JobCancelParams{{ID: id}}); err != nil {
 			t.Fatal(err)
 		}

@@ -72,7 +72,7 @@ func (v *verification) oneThing() *ending {
 func (v *verification) pooledFailure() *ending {
 	for _, g := range v.gates {
 		if g.broken() {
-			return refused(g.name, fmt.Sprintf("%d cases failed in earlier runs of the same contract and target: %s", g.earlier, g.why()))
+			return refused(g.name, fmt.Sprintf("%s failed in earlier runs of the same contract and target (%s); case %s", many(g.earlier, "case"), g.why(), g.first))
 		}
 	}
 	return nil

@@ -27,6 +27,7 @@ type gate struct {
 	runs    map[string]contract.Run // by run
 	failed  map[string]bool         // cases
 	classes map[string]int          // of failures, in this run and earlier ones
+	first   string                  // the first of the failures, in words
 	earlier int                     // failed cases of earlier runs
 }
 
@@ -90,6 +91,9 @@ func (g *gate) add(s *onejob.VerificationSample, expects bool) {
 	sample.Passed = s.Outcome == onejob.SamplePassed || depth(s.FaultClass) > level
 	g.runs[s.RunID] = append(g.runs[s.RunID], sample)
 	if !sample.Passed && !sample.Infra {
+		if g.first == "" {
+			g.first = s.CaseID + ": " + s.Detail
+		}
 		g.failed[s.CaseID] = true
 		g.classes[s.FaultClass]++
 	}
@@ -145,6 +149,9 @@ func (v *verification) judge(g *gate, stage Stage) (StageReport, contract.Verdic
 }
 
 func gateText(r *GateReport, g *gate) string {
+	if r.Cases == 0 {
+		return fmt.Sprintf("0 of %s seen, gate %g %%", many(r.Planned, "case"), 100*r.MinRate)
+	}
 	text := fmt.Sprintf("%d/%d cases", r.Cases-r.Failures, r.Cases)
 	if why := g.why(); why != "" {
 		text += " (" + why + ")"

@@ -28,8 +28,15 @@ func (v *verification) operation(context.Context) *ending {
 	terms := v.Contract.Gates.Operation
 	o := v.operated()
 	s := StageReport{Stage: StageOperation, Name: "operational", Verdict: contract.VerdictPass, Operation: o}
-	s.Text = fmt.Sprintf("p50 %s p95 %s; %s/call, %s total; infra errors %d/%d (%.1f %%)",
-		seconds(o.P50Millis), seconds(o.P95Millis), dollars(o.MeanMicros), dollars(v.spent()), o.InfraErrors, o.Calls, 100*o.InfraRate)
+	cost := fmt.Sprintf("%s/call, %s total", dollars(o.MeanMicros), dollars(v.spent()))
+	if v.Target.PriceFunc == nil && o.HighestMicros == 0 {
+		cost = "what a call costs is not known"
+		if terms.MaxCostUSD > 0 {
+			s.Notes = append(s.Notes, "ASSUMED: max_cost_usd; the target has no price")
+		}
+	}
+	s.Text = fmt.Sprintf("p50 %s p95 %s; %s; infra errors %d/%d (%.1f %%)",
+		seconds(o.P50Millis), seconds(o.P95Millis), cost, o.InfraErrors, o.Calls, 100*o.InfraRate)
 	detail := ""
 	switch {
 	case terms.P95Millis > 0 && o.P95Millis > int64(terms.P95Millis):

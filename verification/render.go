@@ -50,6 +50,9 @@ func (v *verification) lint(context.Context) *ending {
 	if r.Temperature != nil {
 		s.Text += fmt.Sprintf("; temperature %g", *r.Temperature)
 	}
+	if v.Target.PriceFunc == nil {
+		s.Notes = append(slices.Clone(s.Notes), "the target has no price: max_spend_usd cannot be kept beforehand, max_calls is")
+	}
 	v.report.add(s)
 	return nil
 }
@@ -138,7 +141,7 @@ func (v *verification) count(ctx context.Context) *ending {
 	case ctx.Err() != nil:
 		return broken("cancelled", ctx.Err())
 	case err != nil:
-		s.Verdict, s.Text = contract.VerdictInconclusive, "the target could not be asked for counts"
+		s.Verdict, s.Text = contract.VerdictInconclusive, "the target could not be asked for counts: "+err.Error()
 		v.report.add(s)
 		return &ending{state: onejob.RunInconclusive, reason: "unreachable", detail: s.Text, err: fmt.Errorf("%w: %s", ErrUnreachable, s.Text)}
 	}

@@ -53,8 +53,8 @@ var floors = []floor{
 	// Doors get interfaces; they never see a store, an engine or a provider.
 	{room: "internal/apikey/...", may: []string{"."}, third: others, also: []string{"store/memory"}},
 	{room: "internal/telemetry/...", may: []string{"."}, third: others, also: []string{"store/memory"}},
-	{room: "internal/httpapi/...", may: []string{".", "internal/apikey", "internal/telemetry", "internal/certify"}, third: others, also: []string{"store/memory", "store/sqlite", "engine"}},
-	{room: "internal/openaiapi/...", may: []string{".", "internal/apikey", "internal/telemetry"}, third: others, also: []string{"store/memory", "store/sqlite", "engine", "sim"}},
+	{room: "internal/httpapi/...", may: []string{".", "internal/apikey", "internal/telemetry", "internal/certify"}, third: others, also: []string{"store/memory", "store/sqlite", "engine", "contract", "verification", "provider/openai", "sim"}},
+	{room: "internal/frontdoor/...", may: []string{".", "internal/httpapi"}, third: others, also: []string{"store/memory", "engine", "sim", "provider/openai", "provider/anthropic", "internal/apikey"}},
 	{room: "internal/console/...", may: []string{"."}, third: others, also: []string{"store/memory"}},
 
 	// Between first floor and attic: what joins contracts to production.

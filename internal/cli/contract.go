@@ -145,6 +145,14 @@ func printLinted(env Env, c *cli.Command, results []linted) error {
 	return nil
 }
 
+// many counts things, of which one has no s.
+func many(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
 // lintText is a report for people.
 func lintText(r linted) string {
 	var b strings.Builder
@@ -160,8 +168,8 @@ func lintText(r linted) string {
 		return b.String()
 	}
 	fmt.Fprintf(&b, "%s %s: %s %s\n", verdict, clean(r.File), r.Kind, r.Digest)
-	fmt.Fprintf(&b, "  cases        %d distinct, %d hostile, %d with expect; %d calls with %d repeats each\n",
-		r.Distinct, r.Hostile, r.Expected, r.Calls, r.Repeats)
+	fmt.Fprintf(&b, "  cases        %d distinct, %d hostile, %d with expect; %s with %s each\n",
+		r.Distinct, r.Hostile, r.Expected, many(r.Calls, "call"), many(r.Repeats, "repeat"))
 	for _, bound := range r.Bounds {
 		fmt.Fprintf(&b, "  %-12s %s; a target right 99 %% of the time passes %.0f %% of the time\n", bound.Gate, bound, bound.GoodTargetPasses*100)
 	}

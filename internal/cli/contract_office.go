@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -109,7 +110,7 @@ func contractListCommand(env Env) *cli.Command {
 
 // add adds one item with its cells.
 func (r *rows) add(item any, cells ...string) error {
-	raw, err := json.Marshal(item)
+	raw, err := readable(item)
 	if err != nil {
 		return err
 	}
@@ -126,7 +127,7 @@ func (r *rows) whole(env Env, c *cli.Command) error {
 	if items == nil {
 		items = []json.RawMessage{}
 	}
-	envelope, err := json.Marshal(map[string]any{"items": items})
+	envelope, err := readable(map[string]any{"items": items})
 	if err != nil {
 		return err
 	}
@@ -151,7 +152,7 @@ func contractMatrixCommand(env Env) *cli.Command {
 				return err
 			}
 			if form := c.String("output"); form == formJSON {
-				raw, err := json.Marshal(m)
+				raw, err := readable(m)
 				if err != nil {
 					return err
 				}
@@ -159,7 +160,12 @@ func contractMatrixCommand(env Env) *cli.Command {
 			}
 			list := rows{headings: []string{"TARGET", "MAY TAKE OVER", "REASON", "CERTIFICATE", "EXPIRES", "DETAIL"}}
 			for _, s := range m.Items {
-				if err := list.add(s, s.Target, mayTakeOver(&s), s.Reason, s.Certificate+s.Waiver, when(s.ExpiresAt), s.Detail); err != nil {
+				by := cmp.Or(s.Waiver, s.Certificate) // a waiver opens what a certificate does not
+				detail := s.Detail
+				if s.Waiver != "" {
+					detail = strings.TrimSuffix("not certified: "+detail, ": ")
+				}
+				if err := list.add(s, s.Target, mayTakeOver(&s), s.Reason, by, when(s.ExpiresAt), detail); err != nil {
 					return err
 				}
 			}
@@ -190,9 +196,12 @@ func contractCanFailoverCommand(env Env) *cli.Command {
 			if err := needs(c, "to"); err != nil {
 				return err
 			}
-			from := c.String("from")
-			if from == "" {
-				from = d.cfg.File.Kinds[kind].Targets[0]
+			if _, err := d.office.ContractOf(kind); err != nil {
+				return err
+			}
+			from := cmp.Or(c.String("from"), d.cfg.File.Kinds[kind].Targets[0])
+			if from == c.String("to") {
+				return usage(c, "--from and --to are both %s, which stands in for nobody", from)
 			}
 			f, err := d.office.CanFailover(ctx, kind, from, c.String("to"))
 			if err != nil {
@@ -210,27 +219,40 @@ func contractCanFailoverCommand(env Env) *cli.Command {
 
 func printFailover(env Env, c *cli.Command, f *certify.Failover) error {
 	if c.String("output") != formTable {
-		raw, err := json.Marshal(f)
+		raw, err := readable(f)
 		if err != nil {
 			return err
 		}
 		return printJSONLine(env.Stdout, raw)
 	}
-	word := "NO "
-	if f.Allowed {
-		word = "YES"
-	}
-	line := word
-	for _, part := range []string{f.Reason, f.Detail, f.Certificate, f.Waiver} {
-		if part != "" {
-			line += " " + clean(part)
-		}
-	}
-	if f.Allowed && !f.ExpiresAt.IsZero() {
-		line += " until " + f.ExpiresAt.UTC().Format(time.DateOnly)
-	}
-	_, err := fmt.Fprintln(env.Stdout, line)
+	_, err := fmt.Fprintln(env.Stdout, clean(failoverText(f)))
 	return err
+}
+
+// failoverText is the answer in one line: what opens it, or what does not, and why.
+func failoverText(f *certify.Failover) string {
+	if !f.Allowed {
+		text := "NO  " + f.Reason
+		if f.Detail != "" {
+			text += ": " + f.Detail
+		}
+		if f.Certificate != "" {
+			text += " (" + f.Certificate + ")"
+		}
+		return text
+	}
+	text := "YES "
+	if !f.Automatic {
+		text += "if asked (" + f.Reason + ") "
+	}
+	if f.Waiver != "" {
+		return text + "uncertified, by " + f.Waiver
+	}
+	text += f.Certificate
+	if !f.ExpiresAt.IsZero() {
+		text += " until " + f.ExpiresAt.UTC().Format(time.DateOnly)
+	}
+	return text
 }
 
 func contractWaiveCommand(env Env) *cli.Command {
@@ -256,9 +278,40 @@ func contractWaiveCommand(env Env) *cli.Command {
 				return err
 			}
 			say(env, "%s may take over jobs of %s until %s, uncertified", w.TargetName, w.Kind, w.ExpiresAt.UTC().Format(time.RFC3339))
+			if c.String("output") != formTable {
+				return printWaiver(env, c, &w)
+			}
 			_, err = fmt.Fprintln(env.Stdout, w.ID)
 			return err
 		})
+}
+
+// printWaiver prints a waiver as the API does.
+func printWaiver(env Env, c *cli.Command, w *onejob.Waiver) error {
+	raw, err := json.Marshal(waiverView{
+		w.ID, w.Kind, w.ContractDigest, w.TargetName, w.TargetDigest, w.Environment, w.Actor, w.Reason, w.GrantedAt.UTC(), w.ExpiresAt.UTC(),
+	})
+	if err != nil {
+		return err
+	}
+	if c.String("output") == formJSON {
+		return printJSON(env.Stdout, raw)
+	}
+	return printJSONLine(env.Stdout, raw)
+}
+
+// waiverView is a waiver as it is printed.
+type waiverView struct {
+	ID           string    `json:"id"`
+	Kind         string    `json:"kind"`
+	Contract     string    `json:"contract"`
+	Target       string    `json:"target"`
+	TargetDigest string    `json:"target_digest"`
+	Environment  string    `json:"environment"`
+	Actor        string    `json:"actor"`
+	Reason       string    `json:"reason"`
+	GrantedAt    time.Time `json:"granted_at"`
+	ExpiresAt    time.Time `json:"expires_at"`
 }
 
 // moment reads a day, a time, or a duration from now.

@@ -2,9 +2,9 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,16 +26,19 @@ asked. 6: too little was shown. 8: the target could not be reached.`,
 			targetFlag("the target to verify"),
 			&cli.StringFlag{Name: "against", Usage: "the target that it is to stand in for (default: the kind's first, where the contract asks for agreement)"},
 			&cli.StringFlag{Name: "stage", Usage: "stop after a stage, S0 to S6; with less than all nothing is certified"},
-			&cli.FloatFlag{Name: "max-spend", Usage: "ceiling in dollars (default: the contract's)"},
+			&cli.FloatFlag{Name: "max-spend", Usage: "ceiling in dollars", DefaultText: "the contract's"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "keep nothing and certify nothing"},
 		},
 		func(ctx context.Context, c *cli.Command, d desk, kind string) error {
 			if err := needs(c, "target"); err != nil {
 				return err
 			}
+			if c.IsSet("max-spend") && c.Float("max-spend")*microsPerUnit < 1 {
+				return usage(c, "--max-spend is more than 0")
+			}
 			bar := newVerifyBar(env)
 			result, err := d.office.Verify(ctx, certify.VerifyParams{
-				Kind: kind, Target: c.String("target"), Against: c.String("against"), Actor: actor(env), UpTo: verification.Stage(c.String("stage")),
+				Kind: kind, Target: c.String("target"), Against: c.String("against"), Actor: actor(env), UpTo: verification.Stage(strings.ToUpper(c.String("stage"))),
 				MaxSpendMicros: int64(c.Float("max-spend") * microsPerUnit), Keep: !c.Bool("dry-run"), ProgressFunc: bar.show,
 			})
 			bar.done()
@@ -72,7 +75,7 @@ func printReport(env Env, c *cli.Command, r *verification.Report) error {
 	if c.String("output") == formTable {
 		return r.WriteTable(env.Stdout)
 	}
-	raw, err := json.Marshal(r)
+	raw, err := readable(r)
 	if err != nil {
 		return err
 	}
@@ -116,18 +119,50 @@ func (b *verifyBar) done() {
 func contractReplayCommand(env Env) *cli.Command {
 	return onKind(env, "replay", "judge outputs that were kept by the contract as it is now, without a call",
 		"Nothing is certified by it. Exit codes as those of verify.",
-		[]cli.Flag{targetFlag("the target"), &cli.StringFlag{Name: "of", Usage: "digest of the contract that they were made for (default: the same)"}},
+		[]cli.Flag{targetFlag("the target"), &cli.StringFlag{Name: "of", Usage: "digest of the contract that they were made for, or how it begins (default: the same)"}},
 		func(ctx context.Context, c *cli.Command, d desk, kind string) error {
 			if err := needs(c, "target"); err != nil {
 				return err
 			}
-			result, err := d.office.Replay(ctx, kind, c.String("target"), c.String("of"))
+			of, err := d.digestOf(ctx, kind, c.String("target"), c.String("of"))
+			if err != nil {
+				return err
+			}
+			result, err := d.office.Replay(ctx, kind, c.String("target"), of)
 			return printVerdict(env, c, &result, err)
 		})
 }
 
+// digestOf finds the contract that a target was verified for by how its digest begins.
+func (d desk) digestOf(ctx context.Context, kind, target, begins string) (string, error) {
+	if begins == "" {
+		return "", nil
+	}
+	if _, err := d.office.ContractOf(kind); err != nil {
+		return "", err
+	}
+	known, err := d.office.Certificates(ctx, onejob.CertificateListParams{Kind: kind, TargetName: target, Limit: maxShownCertificates})
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for i := range known {
+		if digest := known[i].ContractDigest; strings.HasPrefix(digest, begins) && !slices.Contains(found, digest) {
+			found = append(found, digest)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", &exitError{ExitNotFound, fmt.Sprintf("%s was never verified for a contract %q; see onejob contract show %s --target %[1]s", target, begins, kind)}
+	case 1:
+		return found[0], nil
+	}
+	return "", &exitError{ExitUsage, fmt.Sprintf("several contracts begin with %q: %s", begins, strings.Join(found, ", "))}
+}
+
 func contractRenderCommand(env Env) *cli.Command {
-	return onKind(env, "render", "write the request of a case as a target would be sent it; nothing is called", "",
+	return onKind(env, "render", "write the request of a case as a target would be sent it; nothing is called",
+		"The name of the model and the key are added when it is sent, and are not shown.",
 		[]cli.Flag{
 			targetFlag("the target"),
 			&cli.StringFlag{Name: "case", Usage: "`ID` of the case (default: the first)"},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -110,6 +111,15 @@ func printJSON(w io.Writer, raw json.RawMessage) error {
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+// readable is JSON in which < and > stand for themselves.
+func readable(v any) (json.RawMessage, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 
 func printJSONLine(w io.Writer, raw json.RawMessage) error {

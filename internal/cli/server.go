@@ -18,6 +18,7 @@ import (
 	"github.com/onejob-dev/onejob/internal/apikey"
 	"github.com/onejob-dev/onejob/internal/certify"
 	"github.com/onejob-dev/onejob/internal/config"
+	"github.com/onejob-dev/onejob/internal/frontdoor"
 	"github.com/onejob-dev/onejob/internal/httpapi"
 	"github.com/onejob-dev/onejob/internal/production"
 	"github.com/onejob-dev/onejob/internal/telemetry"
@@ -137,7 +138,12 @@ func (s *server) wire(ctx context.Context, env Env, secret onejob.Secret) error 
 	if err != nil {
 		return err
 	}
+	doors, err := frontdoor.New(frontdoor.Options{Client: client, Models: callable(s.cfg)})
+	if err != nil {
+		return err
+	}
 	handler, err := httpapi.New(httpapi.Options{
+		Doors:  doors,
 		Client: client, Keys: apikey.NewAuthenticator(s.keys, apikey.Options{NowFunc: env.NowFunc}),
 		MaxBodyBytes: int(s.cfg.Limits.MaxBodyBytes), MaxRequests: s.cfg.Limits.MaxRequests,
 		Callbacks: callbacksOf(targets), Secret: secret, Contracts: s.office,
@@ -179,6 +185,15 @@ func callbacksOf(targets []onejob.Target) map[string]httpapi.CallbackReader {
 		}
 	}
 	return readers
+}
+
+// callable is what clients of providers' APIs may name as a model.
+func callable(cfg *config.Config) map[string]frontdoor.Model {
+	models := map[string]frontdoor.Model{}
+	for name, m := range cfg.Callables() {
+		models[name] = frontdoor.Model{Kind: m.Kind, Target: m.Target, API: frontdoor.API(m.API)}
+	}
+	return models
 }
 
 // pulled are the targets whose attempts workers take.

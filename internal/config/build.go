@@ -16,9 +16,15 @@ import (
 	"github.com/onejob-dev/onejob/provider/wire"
 )
 
-// Kinds returns the kinds as a client takes them.
+// Kinds returns the kinds as a client takes them: those that are configured, and one
+// for each target that is a model, under its name unless a kind has it.
 func (c *Config) Kinds() map[string]onejob.Kind {
 	kinds := make(map[string]onejob.Kind, len(c.File.Kinds))
+	for name, t := range c.File.Targets {
+		if t.api() != "" {
+			kinds[name] = kindOfTarget(name)
+		}
+	}
 	for name, k := range c.File.Kinds {
 		kind := onejob.Kind{Policy: k.policy()}
 		if contract := c.Contracts[name]; contract != nil {

@@ -45,7 +45,7 @@ func New(opts Options) (http.Handler, error) {
 	routes := a.routes()
 	a.document = sync.OnceValues(func() ([]byte, error) { return document(routes) })
 	a.page = sync.OnceValues(func() (docsPage, error) { return newDocsPage(routes) })
-	for _, rt := range routes {
+	for _, rt := range append(routes[:len(routes):len(routes)], a.doors()...) {
 		if rt.isVerb() {
 			a.verbs[rt.pattern] = a.serve(rt)
 			continue

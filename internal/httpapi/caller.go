@@ -49,9 +49,8 @@ func (a *api) authenticate(next http.Handler) http.Handler {
 }
 
 func (a *api) identify(r *http.Request) (caller, error) {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	token = strings.TrimSpace(token)
-	if !strings.EqualFold(scheme, "Bearer") || token == "" || len(token) > maxTokenLength {
+	token := credentialOf(r)
+	if token == "" || len(token) > maxTokenLength {
 		return caller{}, &onejob.Error{Code: onejob.CodeUnauthenticated, Message: "a credential is required: Authorization: Bearer oj_…"}
 	}
 	key, err := a.opts.Keys.Authenticate(r.Context(), token)
@@ -59,6 +58,19 @@ func (a *api) identify(r *http.Request) (caller, error) {
 		return caller{}, err
 	}
 	return callerOf(key, r.Header.Values(ownerHeader))
+}
+
+// credentialOf returns the credential of a request. Clients of one provider have a
+// header of their own for it, which counts at its door.
+func credentialOf(r *http.Request) string {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if token = strings.TrimSpace(token); strings.EqualFold(scheme, "Bearer") && token != "" {
+		return token
+	}
+	if isDoor(r) {
+		return strings.TrimSpace(r.Header.Get("X-Api-Key"))
+	}
+	return ""
 }
 
 // callerOf says whose name a key speaks in. An owner comes from the credential

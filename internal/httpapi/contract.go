@@ -95,6 +95,8 @@ func (a *api) getFailover(w http.ResponseWriter, r *http.Request) error {
 	from, to := q.text("from"), q.text("to")
 	if from == "" || to == "" {
 		q.refuse("from and to are required: names of targets")
+	} else if from == to {
+		q.refuse("from and to are the same target, which stands in for nobody")
 	}
 	if q.err != nil {
 		return q.err

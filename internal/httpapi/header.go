@@ -21,10 +21,15 @@ const maxWait = time.Minute
 // known to be valid: the client reads it, and what is read twice is unquoted twice.
 func idempotencyKey(h http.Header) (string, error) {
 	values := h.Values(keyHeader)
-	switch len(values) {
-	case 0:
+	if len(values) == 0 {
 		return checkKey("")
-	case 1:
+	}
+	return keyOf(values)
+}
+
+// keyOf is the one key among the values of a header that is there.
+func keyOf(values []string) (string, error) {
+	if len(values) == 1 {
 		return checkKey(values[0])
 	}
 	return "", &onejob.Error{Code: onejob.CodeKeyInvalid, Message: "the idempotency key is not valid: there is more than one " + keyHeader + " header"}

@@ -72,6 +72,9 @@ type Options struct {
 	// recorded. Zero means 5 s.
 	CallbackWait time.Duration
 
+	// Doors are routes in the shape of providers' APIs. Empty: there are none.
+	Doors []Door
+
 	// Endpoints are those of webhooks that are configured, for operators to see.
 	// Empty: only those that are disabled are listed.
 	Endpoints []EndpointInfo

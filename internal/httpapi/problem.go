@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/onejob-dev/onejob"
 )
 
@@ -119,10 +117,10 @@ func (a *api) failAs(w http.ResponseWriter, r *http.Request, status int, err err
 	if p.Status >= http.StatusInternalServerError {
 		a.log.ErrorContext(r.Context(), "a request failed", slog.String("code", string(p.Code)), slog.String("route", exchangeOf(r).route), slog.Any("error", err))
 	}
-	body, err := json.Marshal(p)
+	body, err := encodeProblem(r, &p)
 	if err != nil { // a problem is plain text and numbers; invalid UTF-8 is all that can be wrong
 		p.Detail, p.Reason, p.Candidates = "", "", nil
-		body, _ = json.Marshal(p)
+		body, _ = encodeProblem(r, &p)
 	}
 	h := w.Header()
 	h.Set("X-Should-Retry", strconv.FormatBool(p.Retryable))

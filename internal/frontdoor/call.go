@@ -1,0 +1,131 @@
+package frontdoor
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/onejob-dev/onejob"
+	"github.com/onejob-dev/onejob/internal/httpapi"
+)
+
+// Ways in which an intent was recognised, as Onejob-Intent says.
+const (
+	intentKeyed = "keyed"
+	intentNew   = "new"
+)
+
+// call serves a call that is answered at once and whole.
+func (d *doors) call(api API) func(http.ResponseWriter, *http.Request, httpapi.Visit) error {
+	return func(w http.ResponseWriter, r *http.Request, v httpapi.Visit) error {
+		body, err := v.ReadJSON(w, r)
+		if err != nil {
+			return err
+		}
+		key, err := v.Key(r.Header)
+		if err != nil {
+			return err
+		}
+		asked, err := read(body)
+		if err != nil {
+			return err
+		}
+		m, err := d.find(asked.Model, api)
+		if err != nil {
+			return err
+		}
+		intent := intentKeyed
+		if key == "" {
+			if m.RequireKey {
+				return &onejob.Error{Code: onejob.CodeKeyMissing, Message: "this model takes only calls with an Idempotency-Key"}
+			}
+			intent, key = intentNew, reservedKey()
+		}
+		return d.submit(w, r, v, m, intent, onejob.SubmitParams{
+			Owner: v.Owner, Key: key, Kind: m.Kind, Target: m.Target, Input: body,
+		})
+	}
+}
+
+// reservedKey is the key of an intent that came without one.
+func reservedKey() string { return "front-door-" + onejob.NewToken() }
+
+// request is what the door itself reads of a body; the rest is the provider's.
+type request struct {
+	Model  string `json:"model"`
+	Stream bool   `json:"stream"`
+}
+
+func read(body []byte) (request, error) {
+	var asked request
+	if _, err := onejob.Canonical(body); err != nil {
+		return asked, err
+	}
+	if jsontext.Value(body).Kind() != '{' {
+		return asked, &onejob.Error{Code: onejob.CodeInvalidRequest, Message: "the body is not a JSON object"}
+	}
+	if err := json.Unmarshal(body, &asked); err != nil {
+		return asked, &onejob.Error{Code: onejob.CodeInvalidRequest, Message: `the member "model" is not a string, or "stream" not a boolean`, Err: err}
+	}
+	switch {
+	case asked.Model == "":
+		return asked, &onejob.Error{Code: onejob.CodeInvalidRequest, Message: `the member "model" is required: the name of a kind or a target`}
+	case asked.Stream:
+		return asked, &onejob.Error{Code: onejob.CodeInvalidJob, Message: `"stream" is not served: an answer counts only when it is whole`}
+	}
+	return asked, nil
+}
+
+// submit records the intent and holds the call until it is answered.
+func (d *doors) submit(w http.ResponseWriter, r *http.Request, v httpapi.Visit, m Model, intent string, p onejob.SubmitParams) error {
+	job, existed, watch, err := d.opts.Client.SubmitWatched(r.Context(), p)
+	v.Submitted(m.Kind, existed, err)
+	if err != nil {
+		return err
+	}
+	defer watch.Stop()
+	w.Header().Set("Onejob-Intent", intent)
+	if existed {
+		w.Header().Set("Idempotent-Replayed", "true")
+	}
+	if v.WantsNoWait(r.Header) {
+		tell(w.Header(), job)
+		w.Header().Set("Preference-Applied", "respond-async")
+		return v.WriteJob(w, job)
+	}
+	if !answerable(job) {
+		if job, err = d.hold(w, r, v, watch.Until); err != nil {
+			return err
+		}
+	}
+	return answer(w, job)
+}
+
+type untilFunc func(ctx context.Context, enough func(*onejob.Job) bool) (*onejob.Job, error)
+
+func (d *doors) hold(w http.ResponseWriter, r *http.Request, v httpapi.Visit, until untilFunc) (*onejob.Job, error) {
+	longest := d.opts.Hold
+	if wait := v.Wait(r.Header); wait > 0 {
+		longest = min(longest, wait)
+	}
+	ctx, done, err := v.Hold(w, r, cmp.Or(longest, time.Second))
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return until(ctx, answerable)
+}
+
+// answerable reports whether holding on brings nothing: the job has ended, or only a
+// person or a certificate helps. An attempt that is unknown may still be answered
+// late, while its connection lingers.
+func answerable(job *onejob.Job) bool {
+	if job.State == onejob.JobBlocked {
+		return job.Blocked == nil || job.Blocked.Reason != onejob.BlockAttemptUnknown
+	}
+	return job.State.Terminal()
+}

@@ -1,0 +1,94 @@
+package frontdoor
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/onejob-dev/onejob"
+	"github.com/onejob-dev/onejob/internal/httpapi"
+)
+
+// API is a route that a model answers at.
+type API string
+
+// The APIs that models answer at.
+const (
+	APIChat      API = "chat"      // chat completions
+	APIResponses API = "responses" // responses
+	APIMessages  API = "messages"  // Anthropic's messages
+)
+
+// Model is what a caller may name as one: a kind, or one target of it.
+type Model struct {
+	Kind   string
+	Target string // empty: the kind's first
+	API    API    // of its targets
+	// RequireKey refuses calls without an idempotency key.
+	RequireKey bool
+}
+
+// Options of the doors. Client is required.
+type Options struct {
+	Client *onejob.Client
+	// Models by the name that callers give.
+	Models map[string]Model
+	// Hold is the longest a call is held. Zero means 290 s: Node.js gives up a call
+	// without an answer after 300, and calls again.
+	Hold time.Duration
+	// Since is what /models says of when models were made. Zero: 1970.
+	Since time.Time
+}
+
+const defaultHold = 290 * time.Second
+
+// New returns the doors. It returns [onejob.CodeInvalidArgument] for options that
+// cannot be.
+func New(opts Options) ([]httpapi.Door, error) {
+	if opts.Client == nil || opts.Hold < 0 {
+		return nil, &onejob.Error{Code: onejob.CodeInvalidArgument, Message: "Client is nil, or Hold negative", Err: errors.New("invalid Options")}
+	}
+	opts.Hold = cmp.Or(opts.Hold, defaultHold)
+	d := &doors{opts: opts}
+	const submitter, viewer = onejob.RoleSubmitter, onejob.RoleViewer
+	return []httpapi.Door{
+		{Pattern: "POST /openai/v1/chat/completions", Role: submitter, Serve: d.call(APIChat)},
+		{Pattern: "POST /openai/v1/responses", Role: submitter, Serve: d.call(APIResponses)},
+		{Pattern: "POST /anthropic/v1/messages", Role: submitter, Serve: d.call(APIMessages)},
+		{Pattern: "GET /openai/v1/models", Role: viewer, Serve: d.listModels},
+	}, nil
+}
+
+type doors struct{ opts Options }
+
+// find returns the model of a name, if it answers at api.
+func (d *doors) find(name string, api API) (Model, error) {
+	m, known := d.opts.Models[name]
+	switch {
+	case !known:
+		return m, &onejob.Error{Code: onejob.CodeNotFound, Message: fmt.Sprintf("there is no model %q; a model is the name of a kind or a target", name)}
+	case m.API == "":
+		return m, &onejob.Error{Code: onejob.CodeInvalidJob, Message: fmt.Sprintf("the targets of %q have different APIs", name)}
+	case m.API != api:
+		return m, &onejob.Error{Code: onejob.CodeInvalidJob, Message: fmt.Sprintf("the model %q answers at %s", name, routeOf(m.API))}
+	}
+	return m, nil
+}
+
+func routeOf(api API) string {
+	switch api {
+	case APIChat:
+		return "/openai/v1/chat/completions"
+	case APIResponses:
+		return "/openai/v1/responses"
+	case APIMessages:
+		return "/anthropic/v1/messages"
+	}
+	return "no route"
+}
+
+// names lists what a caller may name, sorted.
+func (d *doors) names() []string { return slices.Sorted(maps.Keys(d.opts.Models)) }

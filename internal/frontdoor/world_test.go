@@ -1,0 +1,173 @@
+package frontdoor_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onejob-dev/onejob"
+	"github.com/onejob-dev/onejob/engine"
+	"github.com/onejob-dev/onejob/internal/apikey"
+	"github.com/onejob-dev/onejob/internal/frontdoor"
+	"github.com/onejob-dev/onejob/internal/httpapi"
+	"github.com/onejob-dev/onejob/provider/anthropic"
+	"github.com/onejob-dev/onejob/provider/openai"
+	"github.com/onejob-dev/onejob/sim"
+	"github.com/onejob-dev/onejob/store/memory"
+)
+
+// world is a server with both doors, whose providers are fake.
+type world struct {
+	t        *testing.T
+	provider *sim.Server // nil: another
+	client   *onejob.Client
+	url      string
+	key      string
+}
+
+// newWorld serves the models chat, brief (the same with a timeout that is over soon)
+// and claude. script is what the provider does with each request in turn.
+func newWorld(t *testing.T, script ...string) *world {
+	t.Helper()
+	provider := sim.ForTest(t, sim.Options{})
+	if len(script) > 0 {
+		provider.Script(sim.MustParse(script...)...)
+	}
+	w := newWorldAt(t, provider.URL())
+	w.provider = provider
+	return w
+}
+
+// newWorldAt is newWorld with another provider.
+func newWorldAt(t *testing.T, provider string) *world {
+	t.Helper()
+	w := &world{t: t}
+	targets := w.targets(provider)
+	store, signals := memory.Open(memory.Options{}), &onejob.Signals{}
+	workers, err := engine.New(store, targets, engine.Options{Signals: signals, Drain: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.client, err = onejob.New(store, onejob.Options{Secret: []byte("a secret of the instance"), Signals: signals, Starter: workers, Kinds: kinds()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doors, err := frontdoor.New(frontdoor.Options{Client: w.client, Hold: 20 * time.Second, Models: map[string]frontdoor.Model{
+		"chat": {Kind: "chat", API: frontdoor.APIChat}, "brief": {Kind: "brief", API: frontdoor.APIChat},
+		"strict": {Kind: "chat", API: frontdoor.APIChat, RequireKey: true},
+		"claude": {Kind: "claude", API: frontdoor.APIMessages}, "mixed": {Kind: "chat"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler, err := httpapi.New(httpapi.Options{Client: w.client, Keys: apikey.NewAuthenticator(store, apikey.Options{}), Doors: doors})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.serve(handler, store, workers)
+	return w
+}
+
+func kinds() map[string]onejob.Kind {
+	return map[string]onejob.Kind{
+		"chat":   {Policy: onejob.Policy{Effect: onejob.EffectNone, Targets: []string{"gpt"}}},
+		"brief":  {Policy: onejob.Policy{Effect: onejob.EffectExternal, Targets: []string{"gpt"}, Timeout: 200 * time.Millisecond, SendWithin: 100 * time.Millisecond, Linger: time.Minute}},
+		"claude": {Policy: onejob.Policy{Effect: onejob.EffectNone, Targets: []string{"sonnet"}}},
+	}
+}
+
+func (w *world) targets(url string) []onejob.Target {
+	w.t.Helper()
+	gpt, err := openai.New(openai.Options{BaseURL: url + "/v1", Model: "gpt-x"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	sonnet, err := anthropic.New(anthropic.Options{BaseURL: url, Model: "sonnet-x", APIKey: "sk-fake", MaxTokens: 100})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return []onejob.Target{{Name: "gpt", Provider: gpt, Digest: gpt.Digest()}, {Name: "sonnet", Provider: sonnet, Digest: sonnet.Digest()}}
+}
+
+func (w *world) serve(handler http.Handler, store *memory.Store, workers *engine.Engine) {
+	w.t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- workers.Run(ctx) }()
+	server := httptest.NewServer(handler)
+	w.url = server.URL
+	w.t.Cleanup(func() {
+		server.Close()
+		stop()
+		if err := <-ended; err != nil {
+			w.t.Error(err)
+		}
+	})
+	printed, stored, err := apikey.Generate(apikey.Params{Owner: "alice", Role: onejob.RoleSubmitter, Now: time.Now()})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := store.KeyCreate(w.t.Context(), onejob.KeyCreateParams{Key: stored}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.key = printed
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// post sends a body to a path. Headers come as name, value, name, value.
+func (w *world) post(path, body string, headers ...string) answer {
+	w.t.Helper()
+	r, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.url+path, strings.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+w.key)
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	return w.do(r)
+}
+
+func (w *world) do(r *http.Request) answer {
+	w.t.Helper()
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return answer{resp.StatusCode, resp.Header, body}
+}
+
+// wantProblem holds an answer to both shapes of an error.
+func (a answer) wantProblem(t *testing.T, status int, code onejob.Code) {
+	t.Helper()
+	var p struct {
+		Type, Code, Advice string
+		Error              struct{ Message, Type, Code string }
+	}
+	if err := json.Unmarshal(a.body, &p); err != nil {
+		t.Fatalf("%d with %s: %v", a.status, a.body, err)
+	}
+	if a.status != status || p.Code != string(code) || p.Error.Code != string(code) || p.Error.Message == "" || p.Error.Type == "" || p.Type == "" {
+		t.Errorf("%d with %s; want %d %s in both shapes", a.status, a.body, status, code)
+	}
+	if a.header.Get("X-Should-Retry") == "" {
+		t.Error("nothing says whether to retry")
+	}
+}
