@@ -3,6 +3,8 @@ package httpapi
 import (
 	"bytes"
 	"mime"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -143,11 +145,39 @@ func actionsOf(j *onejob.Job) []Action {
 		actions = append(actions, Action{"POST", "/v1/attempts/" + j.Blocked.AttemptID + "/resolve", "say what became of the attempt, with evidence"})
 	case onejob.BlockFailoverNotCertified:
 		actions = append(actions, Action{"POST", jobPath + "/attempts", "start an attempt at the first target again, or at a candidate once it may take over"})
+		actions = append(actions, evidenceActions(j)...)
 	case onejob.BlockParked, onejob.BlockNeedsOperator:
 		actions = append(actions, Action{"POST", jobPath + "/unblock", "let the job go on, with a reason"})
 	case onejob.BlockFailoverUnproven, onejob.BlockTargetsExhaustedUnproven:
 	}
 	return append(actions, Action{"POST", jobPath + "/cancel", "give the job up"})
+}
+
+// evidenceActions lists what would let a candidate take over. Without a contract there
+// is nothing to verify or waive.
+func evidenceActions(j *onejob.Job) []Action {
+	if j.Policy.Contract == nil {
+		return nil
+	}
+	var actions []Action
+	verify, waive := false, false
+	for _, c := range j.Blocked.Candidates {
+		verify = verify || slices.Contains(verifiable, c.Reason)
+		waive = waive || c.Reason == onejob.GateRefused
+	}
+	if verify {
+		actions = append(actions, Action{"POST", "/v1/contracts/" + url.PathEscape(j.Kind) + "/verify", "have a candidate verified; the job goes on by itself once it is certified"})
+	}
+	if verify || waive {
+		actions = append(actions, Action{"POST", "/v1/waivers", "let a candidate take over until a day, in a person's name"})
+	}
+	return actions
+}
+
+// verifiable are the reasons that a verification may do away with.
+var verifiable = []string{
+	onejob.GateNoCertificate, onejob.GateExpired, onejob.GateSuspendedDrift, onejob.GateSuspendedViolations, onejob.GateInconclusive,
+	onejob.GatePairNotEquivalent, onejob.GateContractChanged, onejob.GateTargetChanged,
 }
 
 // encodeJob returns a job as JSON, with its result if it has one.
