@@ -56,8 +56,12 @@ type attemptView struct {
 	Error      *onejob.Failure     `json:"error"`
 	Key        string              `json:"provider_key"`
 	ProviderID string              `json:"provider_id"`
-	StartedAt  time.Time           `json:"started_at"`
-	FinishedAt time.Time           `json:"finished_at"`
+	// What let it take over. Empty: it needed nothing, or the kind declares it.
+	Certificate string `json:"certificate_id"`
+	Waiver      string `json:"waiver_id"`
+
+	StartedAt  time.Time `json:"started_at"`
+	FinishedAt time.Time `json:"finished_at"`
 
 	AcceptedAt      time.Time `json:"accepted_at"`
 	NextProbeAt     time.Time `json:"next_probe_at"`
@@ -188,6 +192,7 @@ func (a *attemptView) pairs() pairs {
 	}
 	p := pairs{
 		{"id", clean(a.ID)}, {"job", clean(a.JobID)}, {"number", strconv.Itoa(a.Number)}, {"target", clean(a.Target)},
+		{"certificate", clean(a.Certificate)}, {"waiver", clean(a.Waiver)},
 		{"state", clean(string(a.State))}, {"phase", clean(string(a.Phase))}, {"outcome", clean(string(a.Outcome))},
 		{"error", failureText(a.Error)}, {"evidence", clean(a.Evidence.text())}, {"provider key", clean(a.Key)}, {"provider id", clean(a.ProviderID)},
 		{"started", when(a.StartedAt)}, {"accepted", when(a.AcceptedAt)}, {"asked again", when(a.NextProbeAt)},

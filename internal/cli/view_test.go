@@ -89,11 +89,12 @@ lane      1
 cost      0.0015 EUR
 lost to   att_1, by 250ms
 `},
-		{"ASuccessAfterTheJobHadClosed", "attempts", attempt + `"state":"discarded","outcome":"succeeded","evidence":{},"discarded":{"after_ms":60000},"ruling":{"by":"olga","outcome":"not_executed","evidence":"the books","at":"2026-03-01T00:00:01Z","risk_acknowledged":true}}`, `
+		{"ASuccessAfterTheJobHadClosed", "attempts", attempt + `"state":"discarded","outcome":"succeeded","waiver_id":"waiv_1","evidence":{},"discarded":{"after_ms":60000},"ruling":{"by":"olga","outcome":"not_executed","evidence":"the books","at":"2026-03-01T00:00:01Z","risk_acknowledged":true}}`, `
 id       att_2
 job      job_1
 number   2
 target   b
+waiver   waiv_1
 state    discarded
 phase    answered
 outcome  succeeded
