@@ -123,11 +123,7 @@ func (v *verification) conclude(end *ending) {
 
 // shows says what the bound is about.
 func (v *verification) shows() string {
-	text := fmt.Sprintf("on these %d inputs. It does not show rare inputs, nor next month's", len(v.Contract.CaseList))
-	if s := v.Contract.Shadow; s != nil && s.Rate > 0 {
-		return text + fmt.Sprintf("; shadow sampling is on (%g %%).", 100*s.Rate)
-	}
-	return text + "; nothing samples production."
+	return fmt.Sprintf("on these %d inputs. It does not show rare inputs, nor next month's; nothing samples production.", len(v.Contract.CaseList))
 }
 
 func lifetimeText(d time.Duration) string {
