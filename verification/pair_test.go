@@ -96,3 +96,20 @@ func TestReplayJudgesKeptOutputsByOtherAssertionsWithoutACall(t *testing.T) {
 		}
 	}
 }
+
+func TestWhoThePrimaryIsHasNoPlaceInTheCertificateOfAnother(t *testing.T) {
+	t.Parallel()
+	primary := targetAt(t, liar(t, "model_swapped").URL(), chat) // it answers as m-lite, with a fingerprint
+	primary.Name, primary.Digest = "first", "v1:first"
+	target := targetAt(t, liar(t, "seed=1").URL(), messages)
+	r := run(t, verification.Params{Contract: paired(t, 20), Target: target, Primary: &primary}, verification.Options{Recorder: recorder(t)})
+	if r.State != onejob.RunCertified || r.Pair == nil {
+		t.Fatalf("%s: %s\n%s", r.State, r.Detail, table(t, r))
+	}
+	if got := r.Certificate.Observed; got.Model != "m" || got.Fingerprint != "" {
+		t.Errorf("later answers would be compared with %+v", got)
+	}
+	if !strings.Contains(r.Report.Observed, "model=m fingerprint={-}") {
+		t.Errorf("observed is %s", r.Report.Observed)
+	}
+}

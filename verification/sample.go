@@ -113,13 +113,15 @@ func (v *verification) ask(ctx context.Context, c *caller, body []byte, s *onejo
 	if r.bearing == bearingNone && ctx.Err() != nil {
 		return &r, broken("cancelled", ctx.Err())
 	}
-	return &r, v.note(&r)
+	return &r, v.note(c, &r)
 }
 
-func (v *verification) note(r *reply) *ending {
+// note counts a call. Who the primary is has no place in the certificate of another
+// target: what is observed is what later answers of this one are compared with.
+func (v *verification) note(c *caller, r *reply) *ending {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if r.bearing == bearingAnswer {
+	if r.bearing == bearingAnswer && c != v.primary {
 		v.seen.add(r.observed())
 	}
 	v.made.add(r)

@@ -45,7 +45,11 @@ func inconclusive(reason, detail string) *ending {
 
 // broken is an ending by something that is neither the target's nor the contract's doing.
 func broken(reason string, err error) *ending {
-	return &ending{state: onejob.RunInconclusive, reason: reason, detail: err.Error(), err: err}
+	detail := err.Error()
+	if errors.Is(err, context.Canceled) {
+		detail = "it was interrupted"
+	}
+	return &ending{state: onejob.RunInconclusive, reason: reason, detail: detail, err: err}
 }
 
 // verification is one run.

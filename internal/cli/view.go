@@ -18,7 +18,7 @@ type jobView struct {
 	Owner     string          `json:"owner"`
 	Target    string          `json:"target"`
 	State     onejob.JobState `json:"state"`
-	Blocked   *onejob.Blocked `json:"blocked"`
+	Blocked   *blockedView    `json:"blocked"`
 	Revision  int64           `json:"revision"`
 	Completed string          `json:"completed_by"`
 	Result    json.RawMessage `json:"result"`
@@ -32,6 +32,14 @@ type jobView struct {
 	} `json:"cost"`
 	CreatedAt  time.Time `json:"created_at"`
 	FinishedAt time.Time `json:"finished_at"`
+}
+
+// blockedView is why a job waits, and the calls that would help.
+type blockedView struct {
+	onejob.Blocked
+	Actions []struct {
+		Href string `json:"href"`
+	} `json:"actions"`
 }
 
 // attemptView is what people are shown of an attempt.
@@ -48,8 +56,12 @@ type attemptView struct {
 	Error      *onejob.Failure     `json:"error"`
 	Key        string              `json:"provider_key"`
 	ProviderID string              `json:"provider_id"`
-	StartedAt  time.Time           `json:"started_at"`
-	FinishedAt time.Time           `json:"finished_at"`
+	// What let it take over. Empty: it needed nothing, or the kind declares it.
+	Certificate string `json:"certificate_id"`
+	Waiver      string `json:"waiver_id"`
+
+	StartedAt  time.Time `json:"started_at"`
+	FinishedAt time.Time `json:"finished_at"`
 
 	AcceptedAt      time.Time `json:"accepted_at"`
 	NextProbeAt     time.Time `json:"next_probe_at"`
@@ -149,11 +161,26 @@ func (j *jobView) waysOn() []string {
 		for _, c := range b.Candidates {
 			ways = append(ways, clean(fmt.Sprintf("target %s may not take over: %s", c.Target, c.Reason)))
 		}
+		ways = append(ways, b.waysToEvidence(shellQuote(clean(j.Kind)))...)
 	case onejob.BlockNeedsOperator, onejob.BlockParked:
 		ways = []string{"look whether its work was done; if it was not: onejob jobs unblock " + job + " --reason …"}
 	case onejob.BlockFailoverUnproven, onejob.BlockTargetsExhaustedUnproven:
 	}
 	return append(ways, "give it up: onejob jobs cancel "+job)
+}
+
+// waysToEvidence are the commands for what the server offers to do about certificates.
+func (b *blockedView) waysToEvidence(kind string) []string {
+	var ways []string
+	for _, a := range b.Actions {
+		switch {
+		case strings.HasSuffix(a.Href, "/verify"):
+			ways = append(ways, "have one verified: onejob contract verify "+kind+" --target …")
+		case a.Href == "/v1/waivers":
+			ways = append(ways, "let one take over in your name: onejob contract waive "+kind+" --target … --reason … --until …")
+		}
+	}
+	return ways
 }
 
 func (a *attemptView) pairs() pairs {
@@ -165,6 +192,7 @@ func (a *attemptView) pairs() pairs {
 	}
 	p := pairs{
 		{"id", clean(a.ID)}, {"job", clean(a.JobID)}, {"number", strconv.Itoa(a.Number)}, {"target", clean(a.Target)},
+		{"certificate", clean(a.Certificate)}, {"waiver", clean(a.Waiver)},
 		{"state", clean(string(a.State))}, {"phase", clean(string(a.Phase))}, {"outcome", clean(string(a.Outcome))},
 		{"error", failureText(a.Error)}, {"evidence", clean(a.Evidence.text())}, {"provider key", clean(a.Key)}, {"provider id", clean(a.ProviderID)},
 		{"started", when(a.StartedAt)}, {"accepted", when(a.AcceptedAt)}, {"asked again", when(a.NextProbeAt)},

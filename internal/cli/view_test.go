@@ -50,7 +50,7 @@ way on   ask its provider now: onejob attempts reconcile att_1
 way on   say what you found out: onejob attempts resolve att_1 --outcome … --evidence …
 way on   give it up: onejob jobs cancel job_1
 `},
-		{"AJobWhoseTargetsMayNotTakeOver", "jobs", blocked + `{"reason":"failover_not_certified","since":"2026-03-01T00:00:02Z","detail":"none may","candidates":[{"target":"b","reason":"no_certificate"}],"actions":[]}}`, `
+		{"AJobWhoseTargetsMayNotTakeOver", "jobs", blocked + `{"reason":"failover_not_certified","since":"2026-03-01T00:00:02Z","detail":"none may","candidates":[{"target":"b","reason":"no_certificate"}],"actions":[{"href":"/v1/contracts/charge/verify"},{"href":"/v1/waivers"}]}}`, `
 id       job_1
 kind     charge
 owner    shop
@@ -59,6 +59,8 @@ since    2026-03-01T00:00:02Z
 detail   none may
 created  2026-03-01T00:00:00Z
 way on   target b may not take over: no_certificate
+way on   have one verified: onejob contract verify charge --target …
+way on   let one take over in your name: onejob contract waive charge --target … --reason … --until …
 way on   give it up: onejob jobs cancel job_1
 `},
 		{"ARace", "jobs", `{"id":"job_1","kind":"k","owner":"shop","state":"succeeded","completed_by":"att_2","cost":[{"currency":"EUR","micros":3000,"at_least":false}],"created_at":"2026-03-01T00:00:00Z","attempts":[
@@ -87,11 +89,12 @@ lane      1
 cost      0.0015 EUR
 lost to   att_1, by 250ms
 `},
-		{"ASuccessAfterTheJobHadClosed", "attempts", attempt + `"state":"discarded","outcome":"succeeded","evidence":{},"discarded":{"after_ms":60000},"ruling":{"by":"olga","outcome":"not_executed","evidence":"the books","at":"2026-03-01T00:00:01Z","risk_acknowledged":true}}`, `
+		{"ASuccessAfterTheJobHadClosed", "attempts", attempt + `"state":"discarded","outcome":"succeeded","waiver_id":"waiv_1","evidence":{},"discarded":{"after_ms":60000},"ruling":{"by":"olga","outcome":"not_executed","evidence":"the books","at":"2026-03-01T00:00:01Z","risk_acknowledged":true}}`, `
 id       att_2
 job      job_1
 number   2
 target   b
+waiver   waiv_1
 state    discarded
 phase    answered
 outcome  succeeded

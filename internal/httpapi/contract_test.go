@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"fmt"
 	"net/http"
+	"path"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -193,11 +194,11 @@ func TestARevokedCertificateClosesTheGate(t *testing.T) {
 	w := newContractWorld(t)
 	w.verify("good")
 	id, _ := w.standing("good")["certificate"].(string)
-	path := "/v1/certificates/" + id + "/revoke"
-	w.post(w.alice, path, `{"reason":"x"}`).wantProblem(t, 403, onejob.CodeForbidden)
-	w.post(w.operator, path, `{"reason":""}`).wantProblem(t, 400, onejob.CodeInvalidRequest)
+	revoke := "/v1/certificates/" + id + "/revoke"
+	w.post(w.alice, revoke, `{"reason":"x"}`).wantProblem(t, 403, onejob.CodeForbidden)
+	w.post(w.operator, revoke, `{"reason":""}`).wantProblem(t, 400, onejob.CodeInvalidRequest)
 	for range 2 { // safe to repeat
-		if got := w.post(w.operator, path, `{"reason":"a person saw nonsense"}`).wantStatus(t, 200).object(t); got["status"] != "revoked" || got["detail"] != "a person saw nonsense" {
+		if got := w.post(w.operator, revoke, `{"reason":"a person saw nonsense"}`).wantStatus(t, 200).object(t); got["status"] != "revoked" || got["detail"] != "a person saw nonsense" {
 			t.Errorf("revoked it is %v", got)
 		}
 	}
@@ -227,9 +228,9 @@ func TestAWaiverIsAPersonsWordAndIsTakenBack(t *testing.T) {
 	if s := w.standing("bad"); s["allowed"] != true || s["waiver"] != granted["id"] || s["certificate"] != nil {
 		t.Errorf("waived it stands %v", s)
 	}
-	path := "/v1/waivers/" + granted["id"].(string)
+	waiver := "/v1/waivers/" + granted["id"].(string)
 	for range 2 { // safe to repeat
-		if got := w.do(request{method: "DELETE", path: path, key: w.operator}).wantStatus(t, 200).object(t); got["revoked_at"] == nil {
+		if got := w.do(request{method: "DELETE", path: waiver, key: w.operator}).wantStatus(t, 200).object(t); got["revoked_at"] == nil {
 			t.Errorf("taken back it is %v", got)
 		}
 	}
@@ -272,5 +273,45 @@ func TestWhatIsAskedWrongOfContractsSaysWhatToDo(t *testing.T) {
 	} {
 		status := map[onejob.Code]int{onejob.CodeInvalidRequest: 400, onejob.CodeNotFound: 404}[code]
 		w.post(w.operator, gradePath+"/verify", body).wantProblem(t, status, code)
+	}
+}
+
+func TestAJobThatWaitsForACertificateNamesTheCallsThatHelp(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		contract *onejob.ContractTerms
+		want     string
+	}{
+		"NoContract": {nil, "attempts cancel"},
+		"AContract":  {&onejob.ContractTerms{Digest: "v1:none"}, "attempts verify waivers cancel"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(o *onejob.Options, _ *httpapi.Options) {
+				k := o.Kinds["summarise"]
+				k.Policy.Contract = c.contract
+				o.Kinds["summarise"] = k
+			})
+			id := w.submit("k1", ticket)
+			a := w.claim()
+			done, err := w.store.AttemptFinish(t.Context(), []onejob.AttemptFinishParams{{
+				Ref: refOf(a), ClaimToken: a.ClaimToken, Outcome: onejob.OutcomeNotExecuted, Phase: onejob.PhaseAnswered, Next: onejob.NextElsewhere,
+				Failure: &onejob.Failure{Code: "status_429", Message: "the provider is full"},
+			}})
+			if err != nil || done[0].Err != nil {
+				t.Fatalf("AttemptFinish: %v, %v", err, done)
+			}
+			blocked, _ := w.get("/v1/jobs/"+id).wantStatus(t, 200).object(t)["blocked"].(map[string]any)
+			if blocked["reason"] != "failover_not_certified" {
+				t.Fatalf("blocked %v", blocked)
+			}
+			var last []string
+			for _, action := range blocked["actions"].([]any) {
+				last = append(last, path.Base(fmt.Sprint(action.(map[string]any)["href"])))
+			}
+			if got := strings.Join(last, " "); got != c.want {
+				t.Errorf("what helps is %s; want %s", got, c.want)
+			}
+		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -149,9 +150,12 @@ func actionsOf(j *onejob.Job) []Action {
 		add("resolve", "/v1/attempts/"+j.Blocked.AttemptID+"/resolve", "say what became of the attempt, with evidence")
 	case onejob.BlockFailoverNotCertified:
 		add("retry_primary", jobPath+"/attempts", "start an attempt at the first target again, or at a candidate once it may take over")
-		if j.Policy.Contract != nil { // without one there is nothing to be shown
-			add("verify", "/v1/contracts/"+url.PathEscape(j.Kind)+"/verify", "find out whether a candidate meets the contract")
-			add("waive", "/v1/waivers", "let a candidate take over without a certificate for a while, in your name")
+		verify, waive := helps(j)
+		if verify {
+			add("verify", "/v1/contracts/"+url.PathEscape(j.Kind)+"/verify", "have a candidate verified; the job goes on by itself once it is certified")
+		}
+		if waive {
+			add("waive", "/v1/waivers", "let a candidate take over without a certificate until a day, in your name")
 		}
 	case onejob.BlockParked, onejob.BlockNeedsOperator:
 		add("unblock", jobPath+"/unblock", "let the job go on, with a reason")
@@ -159,6 +163,25 @@ func actionsOf(j *onejob.Job) []Action {
 	}
 	add("cancel", jobPath+"/cancel", "give the job up")
 	return actions
+}
+
+// helps says what would let a candidate take over. Without a contract there is
+// nothing to verify or waive.
+func helps(j *onejob.Job) (verify, waive bool) {
+	if j.Policy.Contract == nil {
+		return false, false
+	}
+	for _, c := range j.Blocked.Candidates {
+		verify = verify || slices.Contains(verifiable, c.Reason)
+		waive = waive || verify || c.Reason == onejob.GateRefused
+	}
+	return verify, waive
+}
+
+// verifiable are the reasons that a verification may do away with.
+var verifiable = []string{
+	onejob.GateNoCertificate, onejob.GateExpired, onejob.GateSuspendedDrift, onejob.GateSuspendedViolations, onejob.GateInconclusive,
+	onejob.GatePairNotEquivalent, onejob.GateContractChanged, onejob.GateTargetChanged,
 }
 
 // encodeJob returns a job as JSON, with its result if it has one.
