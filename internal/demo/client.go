@@ -37,6 +37,8 @@ type reply struct {
 		} `json:"cost"`
 		Items []claimed `json:"items"` // of a claim
 
+		ProviderKey string `json:"provider_key"` // of an attempt
+
 		Code   string `json:"code"` // of a problem
 		Detail string `json:"detail"`
 	}
