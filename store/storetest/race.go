@@ -36,7 +36,7 @@ func rounds() int {
 	if testing.Short() {
 		return 6
 	}
-	return 60
+	return 40
 }
 
 // race calls n callers at the same moment and waits for all. It fails the test
