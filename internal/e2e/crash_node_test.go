@@ -163,7 +163,7 @@ func (n *node) settlesAs(t *testing.T, id, states string, executions int) {
 	stands := func() bool {
 		var err error
 		last, err = n.get(t.Context(), id)
-		return err == nil && last.job.states() == states
+		return err == nil && last.job.standsAs(states)
 	}
 	if !eventually(20*time.Second, stands) {
 		t.Errorf("the job is %q (%+v); want %q", last.job.states(), last.job.Blocked, states)

@@ -127,7 +127,6 @@ func (s *site) canFailOver(want string, code int) {
 func TestOnlyACertifiedTargetTakesOverUntilProductionShowsOtherwise(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, storeURL string) {
-		t.Parallel()
 		s := newTickets(t, storeURL)
 		n := s.newNode()
 		n.start()

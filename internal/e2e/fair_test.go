@@ -29,7 +29,7 @@ const (
 // One owner's load may at most double the slowest percent of another's; beyond that
 // a job waits for one slot.
 func TestABigOwnerDoesNotSlowASmallOneDown(t *testing.T) {
-	onBothStores(t, func(t *testing.T, storeURL string) {
+	onEachStore(t, func(t *testing.T, storeURL string) {
 		s := newSite(t, storeURL, external, sim.Options{Latency: fairLatency, MaxIntents: 1_000_000})
 		n := s.newNode()
 		n.start()

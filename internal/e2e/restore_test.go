@@ -28,12 +28,15 @@ type backup interface {
 // do it again.
 func TestAfterARestoreNothingIsSentUntilAPersonSaysSo(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) {
+		t.Parallel()
 		drill(t, &sqliteBackup{dir: t.TempDir(), kept: t.TempDir()}, "", restart)
 	})
 	t.Run("PostgreSQLWithTheFile", func(t *testing.T) {
+		t.Parallel()
 		drill(t, newPostgresBackup(t), "generation_file: "+filepath.Join(t.TempDir(), "generation")+"\n", restart)
 	})
 	t.Run("PostgreSQLUnderALiveNode", func(t *testing.T) {
+		t.Parallel()
 		drill(t, newPostgresBackup(t), "", func(_ *node, putBack func()) { putBack() })
 	})
 }

@@ -391,7 +391,7 @@ var mutations = []mutation{
 	{
 		name:  "an attempt that nobody keeps a certificate for, PostgreSQL",
 		edits: []edit{{"store/postgres/start.go", " WHERE ` + sqlPermitted + `\n", ""}},
-		tests: []string{"-run", "TestStore/Concurrent/NothingStartsAfterARevocation", "./store/postgres"},
+		tests: []string{"-run", "TestStore/Concurrent/AStartWaitsFor", "./store/postgres"},
 	},
 	{
 		name:  "several verdicts stand, SQLite",

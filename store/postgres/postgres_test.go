@@ -25,6 +25,7 @@ func TestStore(t *testing.T) {
 		}
 		o.Advance = pgtest.Clock(t, url).Advance
 		o.Exec = func(sql string) error { return execute(t, url, sql) }
+		o.Behind = func(sql string, do func()) error { return behind(t, url, sql, do) }
 		return o
 	})
 }
@@ -49,6 +50,41 @@ func open(t testing.TB, url string) *postgres.Store {
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	return s
+}
+
+// behind runs one statement in a transaction of its own, then do, and commits once do
+// has ended or a lock that the transaction holds is waited for.
+func behind(t *testing.T, url, sql string, do func()) error {
+	t.Helper()
+	tx := begin(t, url)
+	var pid int
+	if err := tx.QueryRow(t.Context(), sql+" RETURNING pg_backend_pid()").Scan(&pid); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		do()
+	}()
+	watch, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = watch.Close(context.WithoutCancel(t.Context())) }()
+	for waited := false; !waited; {
+		select {
+		case <-ended:
+			waited = true
+		default:
+			const isBlocked = `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid)))`
+			if err := watch.QueryRow(t.Context(), isBlocked, pid).Scan(&waited); err != nil {
+				return err
+			}
+		}
+	}
+	err = tx.Commit(t.Context())
+	<-ended
+	return err
 }
 
 // execute runs one statement around the store.

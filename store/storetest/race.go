@@ -25,6 +25,8 @@ func racingForReal() []promise {
 		{name: "Concurrent/OneSenderAndNoneAfterACancel", test: testRaceCancel, handles: 3},
 		{name: "Concurrent/APurgeNeverFreesAKey", test: testRacePurge, handles: 3},
 		{name: "Concurrent/NothingStartsAfterARevocation", test: testRaceRevoke, handles: 3},
+		{name: "Concurrent/AStartWaitsForARevocationUnderWay", test: testStartBehindRevocation},
+		{name: "Concurrent/AStartWaitsForAWaiversRevocationUnderWay", test: testStartBehindWaiverRevocation},
 		{name: "Concurrent/NothingIsMarkedAfterARevocation", test: testRaceRevokeMark, handles: 3},
 		{name: "Concurrent/OneVerdictStands", test: testRaceVerdicts, handles: 3},
 		{name: "Concurrent/BatchesInAnyOrderNeverDeadlock", test: testRaceBatches, handles: 3},

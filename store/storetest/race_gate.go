@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/onejob-dev/onejob"
 )
@@ -41,6 +42,42 @@ func testRaceRevoke(f *fixture) {
 			f.finish(a, onejob.OutcomeSucceeded)
 		}
 	}
+}
+
+// A start that has read what lets it begin, while that is being taken back and this is
+// not committed yet, must wait for the commit and go by it. A claim that marks in the
+// same commit is never looked at again.
+func testStartBehindRevocation(f *fixture) {
+	c := f.certify("b")
+	f.startsNothingBehind(fmt.Sprintf("UPDATE certificates SET status = 'revoked' WHERE id = '%s'", c.ID))
+}
+
+func testStartBehindWaiverRevocation(f *fixture) {
+	w := f.waive("b", time.Hour)
+	f.startsNothingBehind(fmt.Sprintf("UPDATE waivers SET revoked_at = granted_at WHERE id = '%s'", w.ID))
+}
+
+// startsNothingBehind checks that a job which may go on at b is not started there by a
+// claim that meets the statement in an open transaction.
+func (f *fixture) startsNothingBehind(sql string) {
+	f.Helper()
+	if f.Behind == nil {
+		f.Skip("the database writes in one transaction at a time")
+	}
+	job := f.refusedAtA("k1")
+	var claimed onejob.AttemptClaimResult
+	var err error
+	held := f.Behind(sql, func() {
+		claimed, err = f.s.AttemptClaim(f.Context(), onejob.AttemptClaimParams{StartParams: claimer(), Max: 10, Mark: true})
+	})
+	f.noError(held)
+	f.noError(err)
+	if len(claimed.Claimed) != 0 {
+		a := claimed.Claimed[0].Attempt
+		f.Fatalf("an attempt is %s by certificate %q and waiver %q, which were being revoked", a.State, a.CertificateID, a.WaiverID)
+	}
+	f.decide()
+	f.wantJob(job.ID, onejob.JobBlocked, onejob.BlockFailoverNotCertified)
 }
 
 // A mark and a revocation come to one of two ends: the attempt is running and was

@@ -29,6 +29,11 @@ type Opened struct {
 	// Exec runs one statement of SQL on the database, around the store. Nil:
 	// there is no SQL, and what needs it is skipped.
 	Exec func(sql string) error
+	// Behind runs one statement of SQL in a transaction around the store, then calls do
+	// and commits only when do has ended or waits for that transaction. Nil: the
+	// database does not write in several transactions at once, and what needs that is
+	// skipped.
+	Behind func(sql string, do func()) error
 }
 
 // EventReader is how the suite reads what a store wrote down about a job. It is
