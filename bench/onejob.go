@@ -58,12 +58,18 @@ func newLibrary(ctx context.Context, store onejob.Store, provider onejob.Provide
 	if err != nil {
 		return nil, err
 	}
+	return newLibraryOn(ctx, shared, shared, provider)
+}
+
+// newLibraryOn is newLibrary on a store that is grouped; front is what the client is
+// given of it.
+func newLibraryOn(ctx context.Context, shared *grouped.Store, front onejob.Store, provider onejob.Provider) (*library, error) {
 	signals := &onejob.Signals{}
 	e, err := engine.New(shared, []onejob.Target{{Name: "t", Provider: provider}}, engine.Options{Slots: 512, Signals: signals})
 	if err != nil {
 		return nil, err
 	}
-	client, err := onejob.New(shared, onejob.Options{
+	client, err := onejob.New(front, onejob.Options{
 		Secret: []byte("a secret for the benchmark"), Signals: signals, Starter: e, Kinds: kinds(),
 	})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // BenchmarkLife is jobs created, started, marked and finished, in batches.
 func BenchmarkLife(b *testing.B) {
-	for _, size := range []int{1, 64, 256} {
+	for _, size := range []int{1, 16, 64, 256} {
 		b.Run(fmt.Sprint("batch", size), func(b *testing.B) {
 			s := open(b, schema(b))
 			for b.Loop() {

@@ -10,6 +10,15 @@
 -- The database's clock. Tests put their own in its place.
 CREATE FUNCTION onejob_now() RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT now()';
 
+-- The words that columns hold. A domain is read once a session, where a CHECK with as
+-- many words would be read anew, and planned, by every statement that writes a row.
+CREATE DOMAIN onejob_effect AS text CHECK (VALUE IN ('none', 'idempotent', 'external'));
+CREATE DOMAIN onejob_job_state AS text CHECK (VALUE IN ('queued', 'running', 'blocked', 'succeeded', 'failed', 'cancelled'));
+CREATE DOMAIN onejob_attempt_state AS text CHECK (VALUE IN ('starting', 'running', 'unknown', 'succeeded', 'discarded', 'failed', 'cancelled'));
+CREATE DOMAIN onejob_phase AS text CHECK (VALUE IN ('not_sent', 'partly_sent', 'sent', 'answered'));
+CREATE DOMAIN onejob_outcome AS text CHECK (VALUE IN ('not_executed', 'refused', 'executed_failed', 'contract_violation', 'succeeded', 'accepted', 'unknown', 'result_lost', 'cancelled'));
+CREATE DOMAIN onejob_next AS text CHECK (VALUE IN ('again', 'elsewhere', 'nowhere'));
+
 CREATE TABLE jobs (
     part                smallint    NOT NULL CHECK (part BETWEEN 0 AND 255),
     id                  text COLLATE "C" NOT NULL,
@@ -22,7 +31,7 @@ CREATE TABLE jobs (
     kind                text        NOT NULL,
     input               bytea,                -- NULL once purged
     target              text        NOT NULL, -- asked for; '' is the kind's first
-    effect              text        NOT NULL CHECK (effect IN ('none', 'idempotent', 'external')),
+    effect              onejob_effect NOT NULL,
     lanes               smallint    NOT NULL CHECK (lanes BETWEEN 1 AND 16),
     policy              text        NOT NULL, -- JSON, as pinned at creation, what most have left out; '' once shrunk
     metadata            bytea,
@@ -54,7 +63,7 @@ CREATE TABLE job_states (
     part                smallint    NOT NULL,
     job_id              text COLLATE "C" NOT NULL,
     owner               text COLLATE "C" NOT NULL, -- as jobs.owner, for the index: owners take turns
-    state               text        NOT NULL CHECK (state IN ('queued', 'running', 'blocked', 'succeeded', 'failed', 'cancelled')),
+    state               onejob_job_state NOT NULL,
     -- The state of those that wait. Indexes go by it, so that one which runs and succeeds
     -- changes nothing that is in an index: its row is rewritten on its page, and they are not.
     waiting             text        GENERATED ALWAYS AS (CASE WHEN state IN ('queued', 'blocked') THEN state END) STORED,
@@ -98,7 +107,7 @@ CREATE TABLE attempts (
     lanes               smallint,             -- the job's, beyond its first lane; NULL in that, which every job has
     target              text        NOT NULL,
     target_digest       text        NOT NULL,
-    state               text        NOT NULL CHECK (state IN ('starting', 'running', 'unknown', 'succeeded', 'discarded', 'failed', 'cancelled')),
+    state               onejob_attempt_state NOT NULL,
     claim_token         text        NOT NULL CHECK (claim_token <> ''),
     worker              text        NOT NULL,
     lease_expires_at    timestamptz NOT NULL,
@@ -112,9 +121,9 @@ CREATE TABLE attempts (
     request_fingerprint bytea,
     certificate_id      text,
     waiver_id           text,
-    phase               text        NOT NULL CHECK (phase IN ('not_sent', 'partly_sent', 'sent', 'answered')),
-    outcome             text        CHECK (outcome IN ('not_executed', 'refused', 'executed_failed', 'contract_violation', 'succeeded', 'accepted', 'unknown', 'result_lost', 'cancelled')),
-    next                text        CHECK (next IN ('again', 'elsewhere', 'nowhere')),
+    phase               onejob_phase NOT NULL,
+    outcome             onejob_outcome,
+    next                onejob_next,
     own_fault           boolean     NOT NULL DEFAULT false,
     evidence            text        NOT NULL DEFAULT '{}', -- JSON
     error_code          text,
@@ -222,7 +231,7 @@ CREATE TABLE probes (
     number     integer     NOT NULL CHECK (number >= 1),
     method     text        NOT NULL CHECK (method IN ('callback', 'lookup', 'search', 'replay')),
     at         timestamptz NOT NULL,
-    outcome    text        CHECK (outcome IN ('not_executed', 'refused', 'executed_failed', 'contract_violation', 'succeeded', 'accepted', 'unknown', 'result_lost', 'cancelled')),
+    outcome    onejob_outcome,
     detail     text        NOT NULL,
     evidence   text        NOT NULL, -- JSON
     next_at    timestamptz,
@@ -321,17 +330,19 @@ INSERT INTO store_generation (id, number) VALUES (1, 1);
 
 -- A store that was restored from a backup takes no work until a person confirms it:
 -- what is new there may have been done before.
-CREATE FUNCTION onejob_unrestored() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION onejob_refuse_restored() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (SELECT FROM store_generation WHERE restored_at IS NOT NULL) THEN
         RAISE EXCEPTION 'restore unconfirmed' USING ERRCODE = 'OJ001';
     END IF;
+END $$;
+CREATE FUNCTION onejob_unrestored() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM onejob_refuse_restored();
     RETURN NEW;
 END $$;
 CREATE TRIGGER jobs_unrestored BEFORE INSERT ON jobs FOR EACH STATEMENT EXECUTE FUNCTION onejob_unrestored();
 CREATE TRIGGER attempts_unrestored BEFORE INSERT ON attempts FOR EACH STATEMENT EXECUTE FUNCTION onejob_unrestored();
-CREATE TRIGGER attempts_unrestored_mark AFTER UPDATE ON attempts FOR EACH ROW
-    WHEN (OLD.state = 'starting' AND NEW.state = 'running') EXECUTE FUNCTION onejob_unrestored();
 CREATE TRIGGER probes_unrestored BEFORE INSERT ON probes FOR EACH ROW
     WHEN (NEW.method = 'replay' AND NEW.outcome IS NULL) EXECUTE FUNCTION onejob_unrestored();
 
@@ -366,58 +377,28 @@ BEGIN
 END $$;
 CREATE TRIGGER jobs_kept BEFORE DELETE ON jobs FOR EACH ROW EXECUTE FUNCTION onejob_jobs_kept();
 
--- A terminal state is final, and a taken slot is never taken again.
--- The conditions of what changes often stand at the triggers: a function is called
--- only to refuse. They come after the change, which then ends with the statement:
--- one before it would lock, and log, every row a second time.
-CREATE FUNCTION onejob_states_final() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    RAISE EXCEPTION 'job % is %, which is final', OLD.job_id, OLD.state USING ERRCODE = 'integrity_constraint_violation';
-END $$;
-CREATE TRIGGER job_states_final AFTER UPDATE ON job_states FOR EACH ROW
-    WHEN (OLD.state IN ('succeeded', 'failed', 'cancelled')
-          AND ROW(NEW.state, NEW.completed_by, NEW.finished_at) IS DISTINCT FROM ROW(OLD.state, OLD.completed_by, OLD.finished_at))
-    EXECUTE FUNCTION onejob_states_final();
-
+-- What refuses a change comes after it, in the same statement: one before it would lock,
+-- and log, every row a second time. Which columns are set, and a condition that is short,
+-- keep what happens all the time from calling anything: the condition of a trigger is
+-- read anew by every statement that sets its columns.
 CREATE FUNCTION onejob_states_fixed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'job % is immutable', OLD.job_id USING ERRCODE = 'integrity_constraint_violation';
 END $$;
-CREATE TRIGGER job_states_fixed AFTER UPDATE ON job_states FOR EACH ROW
-    WHEN (NEW.owner <> OLD.owner) EXECUTE FUNCTION onejob_states_fixed();
+CREATE TRIGGER job_states_fixed AFTER UPDATE OF part, job_id, owner ON job_states FOR EACH ROW
+    WHEN (ROW(NEW.part, NEW.job_id, NEW.owner) IS DISTINCT FROM ROW(OLD.part, OLD.job_id, OLD.owner))
+    EXECUTE FUNCTION onejob_states_fixed();
 
--- A claim's token, its job and its target are set once, and a state is left only
--- by the exits of the transition table. A success that found the slot taken is
--- discarded by the transaction that found it so.
+-- A claim's token, its job and its target are set once.
 CREATE FUNCTION onejob_attempts_fixed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'attempt % cannot change what it is', OLD.id USING ERRCODE = 'integrity_constraint_violation';
 END $$;
-CREATE TRIGGER attempts_fixed AFTER UPDATE ON attempts FOR EACH ROW
+CREATE TRIGGER attempts_fixed AFTER UPDATE OF part, job_id, number, id, lane, lanes, target, claim_token, provider_key ON attempts FOR EACH ROW
     WHEN (ROW(NEW.part, NEW.job_id, NEW.number, NEW.id, NEW.lane, NEW.lanes, NEW.target, NEW.claim_token, NEW.provider_key)
           IS DISTINCT FROM
           ROW(OLD.part, OLD.job_id, OLD.number, OLD.id, OLD.lane, OLD.lanes, OLD.target, OLD.claim_token, OLD.provider_key))
     EXECUTE FUNCTION onejob_attempts_fixed();
-
-CREATE FUNCTION onejob_attempts_exits() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF OLD.state = 'succeeded' AND NEW.state = 'discarded' AND NOT EXISTS (
-        SELECT FROM job_states s WHERE s.part = OLD.part AND s.job_id = OLD.job_id AND s.completed_by = OLD.id)
-    THEN
-        RETURN NEW;
-    END IF;
-    RAISE EXCEPTION 'attempt % cannot go from % to %', OLD.id, OLD.state, NEW.state USING ERRCODE = 'integrity_constraint_violation';
-END $$;
-CREATE TRIGGER attempts_exits AFTER UPDATE ON attempts FOR EACH ROW
-    WHEN (NEW.state <> OLD.state AND NOT (CASE OLD.state
-        WHEN 'starting'  THEN NEW.state IN ('running', 'failed', 'cancelled', 'unknown')
-        WHEN 'running'   THEN NEW.state <> 'starting'
-        WHEN 'unknown'   THEN NEW.state NOT IN ('starting', 'running')
-        WHEN 'failed'    THEN NEW.state IN ('succeeded', 'discarded') AND OLD.ruling IS NOT NULL
-        WHEN 'cancelled' THEN NEW.state IN ('succeeded', 'discarded') AND OLD.ruling IS NOT NULL
-        ELSE false -- of succeeded, the function says
-    END))
-    EXECUTE FUNCTION onejob_attempts_exits();
 
 -- The outbox is written below, by the statement that changes what it tells of: no
 -- path to a change can forget it, and no path to it leaves the change out. The
@@ -440,16 +421,30 @@ CREATE FUNCTION onejob_tell(told_part smallint, told_job text, told_attempt text
     ON CONFLICT DO NOTHING
 $$;
 
+-- A terminal state is final, and a taken slot is never taken again. What has finished_at
+-- is terminal, and the other way round.
+CREATE FUNCTION onejob_states_moved() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF OLD.finished_at IS NOT NULL THEN
+        IF ROW(NEW.state, NEW.completed_by, NEW.finished_at) IS DISTINCT FROM ROW(OLD.state, OLD.completed_by, OLD.finished_at) THEN
+            RAISE EXCEPTION 'job % is %, which is final', OLD.job_id, OLD.state USING ERRCODE = 'integrity_constraint_violation';
+        END IF;
+    ELSIF NEW.finished_at IS NOT NULL THEN
+        PERFORM onejob_tell(NEW.part, NEW.job_id, '', 'job.' || NEW.state, true);
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER job_states_moved AFTER UPDATE OF state, completed_by, finished_at ON job_states FOR EACH ROW
+    WHEN (NEW.hooked OR OLD.finished_at IS NOT NULL)
+    EXECUTE FUNCTION onejob_states_moved();
+
 CREATE FUNCTION onejob_states_told() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM onejob_tell(NEW.part, NEW.job_id, '', 'job.' || NEW.state, true);
     RETURN NULL;
 END $$;
-CREATE TRIGGER job_states_told AFTER UPDATE OF state ON job_states FOR EACH ROW
-    WHEN (NEW.hooked AND NEW.state IN ('succeeded', 'failed', 'cancelled') AND OLD.state NOT IN ('succeeded', 'failed', 'cancelled'))
-    EXECUTE FUNCTION onejob_states_told();
 CREATE TRIGGER job_states_told_at_once AFTER INSERT ON job_states FOR EACH ROW
-    WHEN (NEW.hooked AND NEW.state IN ('succeeded', 'failed', 'cancelled'))
+    WHEN (NEW.hooked AND NEW.finished_at IS NOT NULL)
     EXECUTE FUNCTION onejob_states_told();
 
 CREATE FUNCTION onejob_events_told() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -466,15 +461,36 @@ CREATE TRIGGER events_told AFTER INSERT ON events FOR EACH ROW
     WHEN (NEW.kind IN ('blocked', 'asked', 'duplicate_effect', 'effect_after_close'))
     EXECUTE FUNCTION onejob_events_told();
 
--- That an attempt entered unknown is written down nowhere else.
-CREATE FUNCTION onejob_attempts_told() RETURNS trigger LANGUAGE plpgsql AS $$
+-- A state is left only by the exits of the transition table. A success that found the
+-- slot taken is discarded by the transaction that found it so. Nothing is marked in a
+-- restored store. That an attempt entered unknown is written down nowhere else.
+CREATE FUNCTION onejob_attempts_moved() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM onejob_tell(NEW.part, NEW.job_id, NEW.id, 'attempt.unknown', false);
+    IF NEW.state = OLD.state THEN
+        RETURN NULL;
+    END IF;
+    IF NOT (CASE OLD.state
+        WHEN 'starting'  THEN NEW.state IN ('running', 'failed', 'cancelled', 'unknown')
+        WHEN 'running'   THEN NEW.state <> 'starting'
+        WHEN 'unknown'   THEN NEW.state NOT IN ('starting', 'running')
+        WHEN 'failed'    THEN NEW.state IN ('succeeded', 'discarded') AND OLD.ruling IS NOT NULL
+        WHEN 'cancelled' THEN NEW.state IN ('succeeded', 'discarded') AND OLD.ruling IS NOT NULL
+        WHEN 'succeeded' THEN NEW.state = 'discarded' AND NOT EXISTS (
+            SELECT FROM job_states s WHERE s.part = OLD.part AND s.job_id = OLD.job_id AND s.completed_by = OLD.id)
+        ELSE false
+    END) THEN
+        RAISE EXCEPTION 'attempt % cannot go from % to %', OLD.id, OLD.state, NEW.state USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    CASE NEW.state
+        WHEN 'running' THEN PERFORM onejob_refuse_restored();
+        WHEN 'unknown' THEN PERFORM onejob_tell(NEW.part, NEW.job_id, NEW.id, 'attempt.unknown', false);
+        ELSE
+    END CASE;
     RETURN NULL;
 END $$;
-CREATE TRIGGER attempts_told AFTER UPDATE OF state ON attempts FOR EACH ROW
-    WHEN (NEW.state = 'unknown' AND OLD.state <> 'unknown')
-    EXECUTE FUNCTION onejob_attempts_told();
+CREATE TRIGGER attempts_moved AFTER UPDATE OF state ON attempts FOR EACH ROW
+    WHEN (OLD.state <> 'running' OR NEW.state <> 'succeeded')
+    EXECUTE FUNCTION onejob_attempts_moved();
 
 -- The audit only grows, each entry following on the one before.
 CREATE FUNCTION onejob_audit_follows() RETURNS trigger LANGUAGE plpgsql AS $$
