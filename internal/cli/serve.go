@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"runtime/debug"
 
 	"github.com/urfave/cli/v3"
 
@@ -48,6 +49,7 @@ func runServe(ctx context.Context, env Env, c *cli.Command) error {
 	if err := noArguments(c); err != nil {
 		return err
 	}
+	defer keepHeadroom(env)()
 	log, err := newLogger(env, c)
 	if err != nil {
 		return err
@@ -71,6 +73,7 @@ func runServe(ctx context.Context, env Env, c *cli.Command) error {
 	}
 	s.warnUnlessKeyed(ctx)
 	s.warnOfDisabledEndpoints(ctx)
+	debug.FreeOSMemory() // of what starting took
 	s.announce(env)
 	return s.serve(ctx)
 }
