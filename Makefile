@@ -48,7 +48,7 @@ check: ## what a change must pass
 	go test ./...
 
 bench-peers: ## onejob beside raw SQL, River, DBOS, goqite, Asynq and Node.js peers, in turns, medians of three runs, and its goals: under twenty minutes
-	cd bench && go run . -contest lives,post,start,batches,nodes,idle,memory -runs 3 -rounds 3 -for 1500ms -idle 15s -overload 30s $(BENCH)
+	cd bench && go run . -contest lives,post,start,stages,batches,nodes,idle,memory -runs 3 -rounds 3 -for 1500ms -idle 15s -overload 30s $(BENCH)
 
 bench-growth: ## a store of ten million jobs beside an empty one, and bytes on disk: long, up to 60 GB of disk
 	cd bench && go run . -contest growth,disk -rounds 5 -for 10s -svg ../docs/growth.svg $(BENCH)

@@ -9,7 +9,7 @@ import (
 // The fractures are the contract of the API: through HTTP, against the program
 // itself, on both stores.
 func TestTheFracturesHold(t *testing.T) {
-	onBothStores(t, func(t *testing.T, storeURL string) {
+	onEachStore(t, func(t *testing.T, storeURL string) {
 		s := &site{t: t, dir: t.TempDir()}
 		args := []string{"demo", "all", "-o", "json", "--store", storeURL}
 		var stderr bytes.Buffer

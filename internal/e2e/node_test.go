@@ -63,7 +63,7 @@ func onBothStores(t *testing.T, test func(t *testing.T, storeURL string)) {
 	onBothStoresAtOnce(t, func(t *testing.T, store func(*testing.T) string) { test(t, store(t)) })
 }
 
-// onEachStore runs a test that measures on one store after the other.
+// onEachStore runs a test that measures, or has little time, on one store after the other.
 func onEachStore(t *testing.T, test func(t *testing.T, storeURL string)) {
 	t.Run("SQLite", func(t *testing.T) { test(t, newSQLite(t)) })
 	t.Run("PostgreSQL", func(t *testing.T) { test(t, newPostgres(t)) })
