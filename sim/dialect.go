@@ -61,6 +61,8 @@ func dialectOf(path string) dialect {
 		return responses
 	case strings.HasSuffix(path, "/v1/messages"):
 		return anthropic
+	case strings.HasSuffix(path, imagesPath):
+		return images
 	default:
 		return plain
 	}

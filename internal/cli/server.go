@@ -138,7 +138,7 @@ func (s *server) wire(ctx context.Context, env Env, secret onejob.Secret) error 
 	if err != nil {
 		return err
 	}
-	doors, err := frontdoor.New(frontdoor.Options{Client: client, Models: callable(s.cfg)})
+	doors, err := frontdoor.New(frontdoor.Options{Client: client, Models: callable(s.cfg, targets)})
 	if err != nil {
 		return err
 	}
@@ -188,10 +188,16 @@ func callbacksOf(targets []onejob.Target) map[string]httpapi.CallbackReader {
 }
 
 // callable is what clients of providers' APIs may name as a model.
-func callable(cfg *config.Config) map[string]frontdoor.Model {
+func callable(cfg *config.Config, targets []onejob.Target) map[string]frontdoor.Model {
+	counters := map[string]onejob.TokenCounter{}
+	for i := range targets {
+		if counter, able := targets[i].Provider.(onejob.TokenCounter); able {
+			counters[targets[i].Name] = counter
+		}
+	}
 	models := map[string]frontdoor.Model{}
 	for name, m := range cfg.Callables() {
-		models[name] = frontdoor.Model{Kind: m.Kind, Target: m.Target, API: frontdoor.API(m.API)}
+		models[name] = frontdoor.Model{Kind: m.Kind, Target: m.Target, API: frontdoor.API(m.API), Counter: counters[m.First]}
 	}
 	return models
 }

@@ -126,7 +126,7 @@ func (t *OpenAITarget) reconcile() onejob.Reconcile {
 func (t *OpenAITarget) check(d *decoder, path string) {
 	checkURL(d, path+".base_url", t.BaseURL)
 	if t.Lookup != nil && !t.keepsResponses() {
-		d.fault(path+".lookup", "chat completions cannot be looked up: set api: responses, or take it out")
+		d.fault(path+".lookup", "only responses can be looked up: set api: responses, or take it out")
 	}
 }
 

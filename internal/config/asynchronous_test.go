@@ -106,7 +106,7 @@ func TestWhatCannotWorkTogetherIsRefused(t *testing.T) {
 		"ReplayWithCallback":       {hook + "    callback: {succeeded: 'true'}\n    replay: {safe: true, for: 1h}\n", "targets.a.replay: a body with callback_url"},
 		"AcceptedByARuleWithoutID": {plain + "    outcomes: [{when: 'status == 409', class: accepted}]\n", "targets.a.outcomes[0].class: accepted needs accepted.id"},
 		"ChatInTheBackground":      {"targets: {a: {provider: openai, model: m, api_key: k, api: chat, background: true}}", "targets.a.background: "},
-		"ChatLookedUp":             {"targets: {a: {provider: openai, model: m, api_key: k, lookup: {every: 5s}}}", "targets.a.lookup: chat completions cannot be looked up"},
+		"ChatLookedUp":             {"targets: {a: {provider: openai, model: m, api_key: k, lookup: {every: 5s}}}", "targets.a.lookup: only responses can be looked up"},
 		"ChatAccepted":             {"targets: {a: {provider: openai, model: m, api_key: k, outcomes: [{when: 'true', class: accepted}]}}", "targets.a.outcomes: class accepted needs api responses"},
 		"MessageAccepted":          {"targets: {a: {provider: anthropic, model: m, api_key: k, outcomes: [{when: 'true', class: accepted}]}}", "targets.a.outcomes: class accepted"},
 		"RelativePublicURL":        {"public_url: /x\n", "public_url: it is not an absolute"},

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"cmp"
+
 	"github.com/onejob-dev/onejob"
 	"github.com/onejob-dev/onejob/provider/openai"
 )
@@ -9,7 +11,9 @@ import (
 type Callable struct {
 	Kind   string
 	Target string // empty: the kind's first
-	// API of its targets: chat, responses or messages. Empty: they differ.
+	First  string // the target that is called first
+	// API of its targets: chat, responses, embeddings, images or messages. Empty: they
+	// differ.
 	API string
 }
 
@@ -20,12 +24,12 @@ func (c *Config) Callables() map[string]Callable {
 	models := map[string]Callable{}
 	for name, t := range c.File.Targets {
 		if api := t.api(); api != "" {
-			models[name] = Callable{Kind: name, API: api}
+			models[name] = Callable{Kind: name, First: name, API: api}
 		}
 	}
 	for name, k := range c.File.Kinds {
 		if api, isModel := c.apiOf(k.Targets); isModel && !c.prompts(name) {
-			models[name] = Callable{Kind: name, API: api}
+			models[name] = Callable{Kind: name, First: k.Targets[0], API: api}
 		} else {
 			delete(models, name)
 		}
@@ -59,10 +63,10 @@ func (c *Config) apiOf(targets []string) (api string, isModel bool) {
 // api is the API that the target has. Empty: it is no model.
 func (t *Target) api() string {
 	switch {
-	case t.OpenAI != nil && (t.OpenAI.Background || t.OpenAI.API == string(openai.APIResponses)):
+	case t.OpenAI != nil && t.OpenAI.Background:
 		return string(openai.APIResponses)
 	case t.OpenAI != nil:
-		return string(openai.APIChat)
+		return cmp.Or(t.OpenAI.API, string(openai.APIChat))
 	case t.Anthropic != nil:
 		return "messages"
 	}

@@ -55,8 +55,8 @@ type OutcomeRule struct {
 // OpenAITarget speaks the OpenAI API, at OpenAI or at a compatible server.
 type OpenAITarget struct {
 	Provider         string            `yaml:"provider" required:"true" enum:"openai" doc:"OpenAI or a compatible server."`
-	BaseURL          string            `yaml:"base_url" doc:"Where the API is, without /chat/completions or /responses. Absent: OpenAI's own."`
-	API              string            `yaml:"api" enum:"chat|responses" doc:"What is called: chat completions or responses. Absent: responses with background, else chat."`
+	BaseURL          string            `yaml:"base_url" doc:"Where the API is, without the API's path. Absent: OpenAI's own."`
+	API              string            `yaml:"api" enum:"chat|responses|embeddings|images" doc:"What is called: chat completions, responses, embeddings or images/generations. Absent: responses with background, else chat."`
 	Background       bool              `yaml:"background" default:"false" doc:"Responses go on without a connection and are looked up until they are done: they are asked for with background and store true. It needs api responses."`
 	Lookup           *OpenAILookup     `yaml:"lookup" doc:"How responses are looked up. Absent: every 2s, and one that is not found proves nothing."`
 	Model            string            `yaml:"model" required:"true" doc:"The model's name there."`

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/onejob-dev/onejob"
+	"github.com/onejob-dev/onejob/sim"
 )
 
 const (
@@ -58,6 +59,52 @@ func TestWhatADoorDoesNotKnowPassesThrough(t *testing.T) {
 	}
 	if got, want := <-sent, strings.Replace(hello, `"model":"chat"`, `"model":"gpt-x"`, 1); got != want {
 		t.Errorf("the provider got %s; want %s", got, want)
+	}
+}
+
+func TestVectorsAndPicturesAreAnsweredOnceAKey(t *testing.T) {
+	t.Parallel()
+	provider := sim.ForTest(t, sim.Options{Models: map[string]sim.Mind{sim.AnyModel: {}}})
+	w := newWorldAt(t, provider.URL())
+	for path, body := range map[string]string{
+		"/openai/v1/embeddings":         `{"model":"vectors","input":["hello","world"]}`,
+		"/openai/v1/images/generations": `{"model":"pictures","prompt":"a grey dot","n":2}`,
+	} {
+		first, repeat := w.post(path, body, "Idempotency-Key", "k"+path), w.post(path, body, "Idempotency-Key", "k"+path)
+		var answer struct {
+			Data []struct {
+				Embedding []float64
+				B64JSON   string `json:"b64_json"`
+			}
+		}
+		if err := json.Unmarshal(first.body, &answer); err != nil || first.status != http.StatusOK || len(answer.Data) != 2 ||
+			(answer.Data[1].Embedding == nil && answer.Data[1].B64JSON == "") {
+			t.Errorf("%s: %d %s", path, first.status, first.body)
+		}
+		if string(repeat.body) != string(first.body) || repeat.header.Get("Idempotent-Replayed") != "true" {
+			t.Errorf("%s: a repeat got %d %s; want the same bytes, marked", path, repeat.status, repeat.body)
+		}
+	}
+	if n := len(provider.Ledger()); n != 2 {
+		t.Errorf("%d requests at the provider; want 2", n)
+	}
+}
+
+func TestTokensAreCountedWithoutAJob(t *testing.T) {
+	t.Parallel()
+	provider := sim.ForTest(t, sim.Options{Models: map[string]sim.Mind{sim.AnyModel: {}}})
+	w := newWorldAt(t, provider.URL())
+	const counting = messages + "/count_tokens"
+	if got := w.post(counting, claude); got.status != http.StatusOK || string(got.body) != `{"input_tokens":6}` {
+		t.Errorf("%d %s; want 6 tokens", got.status, got.body)
+	}
+	if n := provider.TotalExecutions(); n != 0 {
+		t.Errorf("%d executions; want none", n)
+	}
+	w.post(counting, hello).wantProblem(t, 422, onejob.CodeInvalidJob)
+	w.post(counting, `{"model":"claude"}`).wantProblem(t, 502, onejob.CodeProviderFailed)
+	if got, err := w.client.List(t.Context(), onejob.JobListParams{Owner: "alice"}); err != nil || len(got.Jobs) != 0 {
+		t.Errorf("%d jobs, %v; want none", len(got.Jobs), err)
 	}
 }
 
@@ -184,7 +231,7 @@ func TestTheModelsAreListed(t *testing.T) {
 	for _, m := range list.Data {
 		ids = append(ids, m.ID)
 	}
-	if want := []string{"brief", "chat", "claude", "mixed", "strict"}; !slices.Equal(ids, want) || list.Object != "list" {
+	if want := []string{"brief", "chat", "claude", "mixed", "pictures", "strict", "vectors"}; !slices.Equal(ids, want) || list.Object != "list" {
 		t.Errorf("models %v; want %v", ids, want)
 	}
 }

@@ -17,10 +17,18 @@ type API string
 
 // The APIs that models answer at.
 const (
-	APIChat      API = "chat"      // chat completions
-	APIResponses API = "responses" // responses
-	APIMessages  API = "messages"  // Anthropic's messages
+	APIChat       API = "chat"       // chat completions
+	APIResponses  API = "responses"  // responses
+	APIEmbeddings API = "embeddings" // embeddings
+	APIImages     API = "images"     // images/generations
+	APIMessages   API = "messages"   // Anthropic's messages
 )
+
+// routes is where the APIs are served.
+var routes = map[API]string{
+	APIChat: "/openai/v1/chat/completions", APIResponses: "/openai/v1/responses", APIEmbeddings: "/openai/v1/embeddings",
+	APIImages: "/openai/v1/images/generations", APIMessages: "/anthropic/v1/messages",
+}
 
 // Model is what a caller may name as one: a kind, or one target of it.
 type Model struct {
@@ -29,6 +37,8 @@ type Model struct {
 	API    API    // of its targets
 	// RequireKey refuses calls without an idempotency key.
 	RequireKey bool
+	// Counter counts the tokens of a request. Nil: it cannot be asked.
+	Counter onejob.TokenCounter
 }
 
 // Options of the doors. Client is required.
@@ -53,13 +63,14 @@ func New(opts Options) ([]httpapi.Door, error) {
 	}
 	opts.Hold = cmp.Or(opts.Hold, defaultHold)
 	d := &doors{opts: opts}
-	const submitter, viewer = onejob.RoleSubmitter, onejob.RoleViewer
-	return []httpapi.Door{
-		{Pattern: "POST /openai/v1/chat/completions", Role: submitter, Serve: d.call(APIChat)},
-		{Pattern: "POST /openai/v1/responses", Role: submitter, Serve: d.call(APIResponses)},
-		{Pattern: "POST /anthropic/v1/messages", Role: submitter, Serve: d.call(APIMessages)},
-		{Pattern: "GET /openai/v1/models", Role: viewer, Serve: d.listModels},
-	}, nil
+	all := []httpapi.Door{
+		{Pattern: "GET /openai/v1/models", Role: onejob.RoleViewer, Serve: d.listModels},
+		{Pattern: "POST /anthropic/v1/messages/count_tokens", Role: onejob.RoleSubmitter, Serve: d.countTokens},
+	}
+	for _, api := range slices.Sorted(maps.Keys(routes)) {
+		all = append(all, httpapi.Door{Pattern: "POST " + routes[api], Role: onejob.RoleSubmitter, Serve: d.call(api)})
+	}
+	return all, nil
 }
 
 type doors struct{ opts Options }
@@ -73,21 +84,9 @@ func (d *doors) find(name string, api API) (Model, error) {
 	case m.API == "":
 		return m, &onejob.Error{Code: onejob.CodeInvalidJob, Message: fmt.Sprintf("the targets of %q have different APIs", name)}
 	case m.API != api:
-		return m, &onejob.Error{Code: onejob.CodeInvalidJob, Message: fmt.Sprintf("the model %q answers at %s", name, routeOf(m.API))}
+		return m, &onejob.Error{Code: onejob.CodeInvalidJob, Message: fmt.Sprintf("the model %q answers at %s", name, routes[m.API])}
 	}
 	return m, nil
-}
-
-func routeOf(api API) string {
-	switch api {
-	case APIChat:
-		return "/openai/v1/chat/completions"
-	case APIResponses:
-		return "/openai/v1/responses"
-	case APIMessages:
-		return "/anthropic/v1/messages"
-	}
-	return "no route"
 }
 
 // names lists what a caller may name, sorted.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,7 +61,8 @@ func newWorldAt(t *testing.T, provider string) *world {
 	doors, err := frontdoor.New(frontdoor.Options{Client: w.client, Hold: 20 * time.Second, Models: map[string]frontdoor.Model{
 		"chat": {Kind: "chat", API: frontdoor.APIChat}, "brief": {Kind: "brief", API: frontdoor.APIChat},
 		"strict": {Kind: "chat", API: frontdoor.APIChat, RequireKey: true},
-		"claude": {Kind: "claude", API: frontdoor.APIMessages}, "mixed": {Kind: "chat"},
+		"claude": {Kind: "claude", API: frontdoor.APIMessages, Counter: counterOf(targets, "sonnet")}, "mixed": {Kind: "chat"},
+		"vectors": {Kind: "vectors", API: frontdoor.APIEmbeddings}, "pictures": {Kind: "pictures", API: frontdoor.APIImages},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -73,25 +75,39 @@ func newWorldAt(t *testing.T, provider string) *world {
 	return w
 }
 
+// counterOf is what counts tokens for a target.
+func counterOf(targets []onejob.Target, name string) onejob.TokenCounter {
+	i := slices.IndexFunc(targets, func(t onejob.Target) bool { return t.Name == name })
+	counter, _ := targets[i].Provider.(onejob.TokenCounter)
+	return counter
+}
+
 func kinds() map[string]onejob.Kind {
 	return map[string]onejob.Kind{
 		"chat":   {Policy: onejob.Policy{Effect: onejob.EffectNone, Targets: []string{"gpt"}}},
 		"brief":  {Policy: onejob.Policy{Effect: onejob.EffectExternal, Targets: []string{"gpt"}, Timeout: 200 * time.Millisecond, SendWithin: 100 * time.Millisecond, Linger: time.Minute}},
 		"claude": {Policy: onejob.Policy{Effect: onejob.EffectNone, Targets: []string{"sonnet"}}},
+
+		"vectors":  {Policy: onejob.Policy{Effect: onejob.EffectNone, Targets: []string{"vectors"}}},
+		"pictures": {Policy: onejob.Policy{Effect: onejob.EffectNone, Targets: []string{"pictures"}}},
 	}
 }
 
 func (w *world) targets(url string) []onejob.Target {
 	w.t.Helper()
-	gpt, err := openai.New(openai.Options{BaseURL: url + "/v1", Model: "gpt-x"})
-	if err != nil {
-		w.t.Fatal(err)
+	var targets []onejob.Target
+	for name, api := range map[string]openai.API{"gpt": openai.APIChat, "vectors": openai.APIEmbeddings, "pictures": openai.APIImages} {
+		p, err := openai.New(openai.Options{BaseURL: url + "/v1", Model: name + "-x", API: api})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		targets = append(targets, onejob.Target{Name: name, Provider: p, Digest: p.Digest()})
 	}
 	sonnet, err := anthropic.New(anthropic.Options{BaseURL: url, Model: "sonnet-x", APIKey: "sk-fake", MaxTokens: 100})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return []onejob.Target{{Name: "gpt", Provider: gpt, Digest: gpt.Digest()}, {Name: "sonnet", Provider: sonnet, Digest: sonnet.Digest()}}
+	return append(targets, onejob.Target{Name: "sonnet", Provider: sonnet, Digest: sonnet.Digest()})
 }
 
 func (w *world) serve(handler http.Handler, store *memory.Store, workers *engine.Engine) {

@@ -20,6 +20,9 @@ import (
 // [Options.Tokenizer] says remote; vLLM and llama.cpp have their own. Where the
 // tokenizer counts locally, or none is known, it is [errors.ErrUnsupported].
 func (p *Provider) CountTokens(ctx context.Context, body []byte) (int, error) {
+	if !p.opts.API.prompted() {
+		return 0, errors.ErrUnsupported
+	}
 	members, err := p.membersToCount(body)
 	if err != nil {
 		return 0, err

@@ -1,5 +1,5 @@
-// Package openai calls the chat completions API or the responses API of OpenAI,
-// and of the many servers that speak them.
+// Package openai calls the chat completions, responses, embeddings or images API of
+// OpenAI, and of the many servers that speak them.
 //
 // The input of a job is the body of a request. Its model is replaced by the
 // target's; every other byte is left as it is. Streaming is refused before
@@ -27,7 +27,7 @@ import (
 // DefaultBaseURL is OpenAI's own.
 const DefaultBaseURL = "https://api.openai.com/v1"
 
-// API is one of the APIs that take a prompt.
+// API is one of the APIs that a model is called by.
 type API string
 
 const (
@@ -35,19 +35,23 @@ const (
 	APIChat API = "chat"
 	// APIResponses is responses, which are kept by the provider and can be looked up.
 	APIResponses API = "responses"
+	// APIEmbeddings makes vectors of texts. It takes no prompt.
+	APIEmbeddings API = "embeddings"
+	// APIImages makes images. It takes no [onejob.Prompt]: its text is in its input.
+	APIImages API = "images"
 )
 
-// path is where the API is, below the base URL.
-func (a API) path() string {
-	if a == APIResponses {
-		return "/responses"
-	}
-	return "/chat/completions"
+// paths is where the APIs are, below the base URL.
+var paths = map[API]string{
+	APIChat: "/chat/completions", APIResponses: "/responses", APIEmbeddings: "/embeddings", APIImages: "/images/generations",
 }
+
+// prompted reports whether the API takes a prompt and answers with a text.
+func (a API) prompted() bool { return a == APIChat || a == APIResponses }
 
 // Options of a [Provider]. Model is required, APIKey unless BaseURL is given.
 type Options struct {
-	BaseURL string // without /chat/completions or /responses. Empty: [DefaultBaseURL]
+	BaseURL string // without the API's path, such as /chat/completions. Empty: [DefaultBaseURL]
 	Model   string
 	APIKey  onejob.Secret // empty: no Authorization is sent
 
@@ -118,14 +122,20 @@ func New(opts Options) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Provider{opts: opts, base: base, url: base + opts.API.path(), model: model, carrier: carrier}
+	p := &Provider{opts: opts, base: base, url: base + paths[opts.API], model: model, carrier: carrier}
 	p.client = wire.New(wire.Options{
 		MaxResponseBytes: opts.MaxResponseBytes, DialTimeout: opts.DialTimeout,
 		Secrets: []onejob.Secret{opts.APIKey}, NowFunc: opts.NowFunc,
 	})
 	p.asked = wire.Reading{InspectFunc: inspect, PriceFunc: p.price, NowFunc: opts.NowFunc}
-	if opts.API == APIResponses {
+	switch opts.API {
+	case APIResponses:
 		p.asked.InspectFunc, p.asked.IDFunc = inspectResponse, idOf
+	case APIEmbeddings:
+		p.asked.InspectFunc = inspectList("embedding")
+	case APIImages:
+		p.asked.InspectFunc = inspectList("b64_json", "url")
+	case APIChat: // as it is
 	}
 	p.reading = p.asked
 	p.reading.Rules = rules
@@ -143,14 +153,14 @@ func (o Options) check(base string) error {
 	if o.APIKey == "" && o.BaseURL == "" {
 		errs = append(errs, errors.New("api_key is required"))
 	}
-	if o.API != APIChat && o.API != APIResponses {
-		errs = append(errs, fmt.Errorf("api: %q is neither %s nor %s", o.API, APIChat, APIResponses))
+	if paths[o.API] == "" {
+		errs = append(errs, fmt.Errorf("api: there is no %q; there are %s, %s, %s and %s", o.API, APIChat, APIResponses, APIEmbeddings, APIImages))
 	}
 	if o.Background && o.API != APIResponses {
 		errs = append(errs, errors.New("background: only api responses works in the background"))
 	}
 	if wire.Accepts(o.Outcomes) && o.API != APIResponses {
-		errs = append(errs, errors.New("outcomes: class accepted needs api responses: a chat completion cannot be looked up"))
+		errs = append(errs, errors.New("outcomes: class accepted needs api responses: nothing else can be looked up"))
 	}
 	if strings.ContainsAny(o.APIKey.Reveal()+o.Organization+o.Project, "\r\n\x00") {
 		errs = append(errs, errors.New("api_key, organization or project has control characters"))
@@ -255,7 +265,7 @@ func (p *Provider) price(s *wire.Seen) wire.Price {
 	}
 	usage := object["usage"]
 	input, output := "prompt_tokens", "completion_tokens"
-	if p.opts.API == APIResponses {
+	if p.opts.API == APIResponses || p.opts.API == APIImages {
 		input, output = "input_tokens", "output_tokens"
 	}
 	micros, told := p.opts.Price.Micros(wire.Count(usage, input), wire.Count(usage, output))

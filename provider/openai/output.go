@@ -58,6 +58,9 @@ func (p *Provider) ReadOutput(body []byte) (onejob.Output, error) {
 	if p.opts.API == APIResponses {
 		return p.readResponse(body)
 	}
+	if !p.opts.API.prompted() {
+		return onejob.Output{}, errNoPrompt
+	}
 	var a chatBody
 	if err := prompt.Decode(body, &a); err != nil {
 		return onejob.Output{}, err

@@ -80,6 +80,9 @@ type message struct {
 // Render makes the body of a request. The model is put in by Call, as into any
 // other input.
 func (p *Provider) Render(pr onejob.Prompt) (onejob.Rendered, error) {
+	if !p.opts.API.prompted() {
+		return onejob.Rendered{}, errNoPrompt
+	}
 	var body prompt.Body
 	if err := p.say(&body, pr); err != nil {
 		return onejob.Rendered{}, err
