@@ -1,7 +1,7 @@
 // Package sim is a fake provider that fails in the ways real ones do.
 //
-// It speaks four dialects: a plain JSON API (any path), the OpenAI chat
-// completions and responses APIs, the latter in the background too, and the
+// It speaks five dialects: a plain JSON API (any path), the OpenAI chat
+// completions, responses (in the background too) and images APIs, and the
 // Anthropic messages API. It misbehaves on request, and
 // it keeps a ledger of executions: how often it really did the work of one
 // intent. A test asks the ledger, not the client, whether a charge happened
