@@ -37,7 +37,9 @@ func (c *Config) check(d *decoder) {
 		}
 	}
 	for _, name := range sortedKeys(c.File.Targets) {
-		if !used[name] && len(c.File.Kinds) > 0 {
+		target := c.File.Targets[name]
+		callable := target.api() != "" // a front door takes its name for a model
+		if !used[name] && !callable && len(c.File.Kinds) > 0 {
 			c.warn("targets.%s: no kind uses it", name)
 		}
 	}

@@ -1,0 +1,54 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/onejob-dev/onejob/internal/config"
+)
+
+const callables = `
+targets:
+  gpt: {provider: openai, model: m, api_key: k}
+  vectors: {provider: openai, model: m, api_key: k, api: embeddings}
+  claude: {provider: anthropic, model: m, api_key: k}
+  charge: {provider: http, request: {url: "https://pay.test/v1"}}
+kinds:
+  chat: {effect: none, targets: [gpt]}
+  mixed: {effect: none, targets: [gpt, claude]}
+secret: "a secret of thirty-two characters!!"
+`
+
+func TestWhatMayBeNamedAsAModel(t *testing.T) {
+	t.Parallel()
+	c, err := load(callables, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]config.Callable{
+		"chat": {Kind: "chat", First: "gpt", API: "chat"}, "mixed": {Kind: "mixed", First: "gpt"},
+		"gpt": {Kind: "gpt", First: "gpt", API: "chat"}, "vectors": {Kind: "vectors", First: "vectors", API: "embeddings"},
+		"claude": {Kind: "claude", First: "claude", API: "messages"},
+	}
+	got := c.Callables()
+	if len(got) != len(want) {
+		t.Errorf("%d models; want %d", len(got), len(want))
+	}
+	for name, m := range want {
+		if got[name] != m {
+			t.Errorf("%s is %+v; want %+v", name, got[name], m)
+		}
+	}
+}
+
+func TestATargetIsOfNoUseOnlyWhereNothingCanNameIt(t *testing.T) {
+	t.Parallel()
+	c, err := load(callables, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(c.Warnings, "\n")
+	if !strings.Contains(got, "targets.charge: no kind uses it") || strings.Contains(got, "targets.vectors: no kind") {
+		t.Errorf("warnings:\n%s\nwant one of charge, and none of vectors", got)
+	}
+}
