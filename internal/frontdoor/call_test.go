@@ -184,7 +184,7 @@ func TestTheModelsAreListed(t *testing.T) {
 	for _, m := range list.Data {
 		ids = append(ids, m.ID)
 	}
-	if want := []string{"brief", "chat", "claude", "mixed", "strict"}; !slices.Equal(ids, want) || list.Object != "list" {
+	if want := []string{"again", "brief", "chat", "claude", "mixed", "strict"}; !slices.Equal(ids, want) || list.Object != "list" {
 		t.Errorf("models %v; want %v", ids, want)
 	}
 }
