@@ -191,7 +191,9 @@ func callbacksOf(targets []onejob.Target) map[string]httpapi.CallbackReader {
 func callable(cfg *config.Config) map[string]frontdoor.Model {
 	models := map[string]frontdoor.Model{}
 	for name, m := range cfg.Callables() {
-		models[name] = frontdoor.Model{Kind: m.Kind, Target: m.Target, API: frontdoor.API(m.API)}
+		models[name] = frontdoor.Model{
+			Kind: m.Kind, Target: m.Target, API: frontdoor.API(m.API), RequireKey: m.RequireKey, TakeOver: m.TakeOver,
+		}
 	}
 	return models
 }

@@ -11,6 +11,7 @@ type Callable struct {
 	Target string // empty: the kind's first
 	// API of its targets: chat, responses or messages. Empty: they differ.
 	API string
+	FrontDoor
 }
 
 // Callables returns what clients may name as a model: every kind whose targets are
@@ -25,7 +26,7 @@ func (c *Config) Callables() map[string]Callable {
 	}
 	for name, k := range c.File.Kinds {
 		if api, isModel := c.apiOf(k.Targets); isModel && !c.prompts(name) {
-			models[name] = Callable{Kind: name, API: api}
+			models[name] = Callable{Kind: name, API: api, FrontDoor: k.FrontDoor}
 		} else {
 			delete(models, name)
 		}
