@@ -101,11 +101,8 @@ func (c *Client) SubmitBatch(ctx context.Context, params []SubmitParams) []Submi
 // here; what only guards the insert becomes Refuse, so that an existing job
 // answers ahead of it.
 func (c *Client) prepare(ctx context.Context, p *SubmitParams) (JobCreateParams, error) {
-	if p.Owner == "" || p.Owner == InstanceOwner {
-		return JobCreateParams{}, &Error{Code: CodeInvalidArgument, Message: fmt.Sprintf("Owner is empty or the reserved name %q", InstanceOwner)}
-	}
-	if len(p.Input) > c.opts.MaxInputBytes {
-		return JobCreateParams{}, &Error{Code: CodePayloadTooLarge, Message: fmt.Sprintf("the input has %d bytes; at most %d are allowed", len(p.Input), c.opts.MaxInputBytes)}
+	if err := c.checkSubmit(p); err != nil {
+		return JobCreateParams{}, err
 	}
 	key, err := ParseKey(p.Key)
 	if err != nil {
@@ -116,6 +113,22 @@ func (c *Client) prepare(ctx context.Context, p *SubmitParams) (JobCreateParams,
 	if err != nil {
 		return JobCreateParams{}, err
 	}
+	return c.row(ctx, p, key, &in, fingerprint)
+}
+
+// checkSubmit finds what is wrong with an intent before anything of it is read.
+func (c *Client) checkSubmit(p *SubmitParams) error {
+	if p.Owner == "" || p.Owner == InstanceOwner {
+		return &Error{Code: CodeInvalidArgument, Message: fmt.Sprintf("Owner is empty or the reserved name %q", InstanceOwner)}
+	}
+	if len(p.Input) > c.opts.MaxInputBytes {
+		return &Error{Code: CodePayloadTooLarge, Message: fmt.Sprintf("the input has %d bytes; at most %d are allowed", len(p.Input), c.opts.MaxInputBytes)}
+	}
+	return nil
+}
+
+// row is what is recorded of an intent under a key that was parsed.
+func (c *Client) row(ctx context.Context, p *SubmitParams, key string, in *intent, fingerprint []byte) (JobCreateParams, error) {
 	if err := checkMetadata(p.Metadata); err != nil {
 		return JobCreateParams{}, err
 	}
@@ -129,7 +142,7 @@ func (c *Client) prepare(ctx context.Context, p *SubmitParams) (JobCreateParams,
 		ID: NewJobID(part, c.opts.NowFunc()), Owner: p.Owner, Part: part,
 		KeyHash: HashKey(key), KeyPrefix: keyPrefix(key),
 		Fingerprint: fingerprint, FingerprintVersion: FingerprintVersion,
-		FingerprintFunc: func(version int) ([]byte, error) { return c.fingerprints.bind(&in, version) },
+		FingerprintFunc: func(version int) ([]byte, error) { return c.fingerprints.bind(in, version) },
 		Token:           NewToken(),
 		Kind:            p.Kind, Input: p.Input, Target: p.Target, Policy: kind.Policy,
 		Metadata: p.Metadata, Priority: p.Priority, Supersedes: p.Supersedes, Trace: p.Trace,

@@ -2,6 +2,9 @@ package onejob
 
 import "slices"
 
+// KeyInPart makes a key for an intent that came without one.
+var KeyInPart = keyInPart
+
 // TableEvents lists the events of the transition table, in order of appearance.
 func TableEvents() []Event {
 	var events []Event

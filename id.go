@@ -4,7 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/base32"
 	"encoding/binary"
-	"hash/fnv"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -16,16 +16,43 @@ const Parts = 256
 // PartOf returns the part of an owner's key: FNV-1a (64 bits) over owner, a zero
 // byte and key, its eight bytes folded by exclusive or. It is the first column
 // of every table, so that the same schema runs hash-partitioned or sharded.
-func PartOf(owner, key string) uint8 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(owner))
-	_, _ = h.Write([]byte{0})
-	_, _ = h.Write([]byte(key))
-	sum := h.Sum64()
-	sum ^= sum >> 32
-	sum ^= sum >> 16
-	sum ^= sum >> 8
-	return uint8(sum)
+func PartOf(owner, key string) uint8 { return foldPart(hashPart(hashOwner(owner), key)) }
+
+// Of FNV-1a with 64 bits.
+const (
+	fnvOffset uint64 = 14695981039346656037
+	fnvPrime  uint64 = 1099511628211
+)
+
+// hashPart goes on with a hash over s.
+func hashPart[T string | []byte](h uint64, s T) uint64 {
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * fnvPrime
+	}
+	return h
+}
+
+func hashOwner(owner string) uint64 { return hashPart(hashPart(fnvOffset, owner), "\x00") }
+
+func foldPart(h uint64) uint8 {
+	h ^= h >> 32
+	h ^= h >> 16
+	h ^= h >> 8
+	return uint8(h)
+}
+
+// keyInPart returns a new key for an intent that came without one, such that
+// [PartOf] owner and key is part: it counts until it meets one, on average to as many
+// as there are parts.
+func keyInPart(owner string, part uint8) string {
+	key := "keyless-" + NewToken() + "-"
+	h := hashPart(hashOwner(owner), key)
+	var room [20]byte
+	for n := int64(0); ; n++ {
+		if last := strconv.AppendInt(room[:0], n, 10); foldPart(hashPart(h, last)) == part {
+			return key + string(last)
+		}
+	}
 }
 
 // Prefixes of ids.

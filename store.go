@@ -35,7 +35,8 @@ type Store interface {
 	// configuration may free, oldest first, at most limit of them.
 	JobDecide(ctx context.Context, limit int) (changed []JobRef, err error)
 	// JobPurge empties the payload of terminal jobs that finished long enough
-	// ago, and shrinks tombstones past the life of keys, at most limit of them.
+	// ago, shrinks tombstones past the life of keys, and forgets waiters that have long
+	// gone, at most limit of them all.
 	JobPurge(ctx context.Context, params JobPurgeParams) (purged int, err error)
 
 	// AttemptClaim starts attempts of due jobs, at most Max of them, each in
@@ -135,6 +136,10 @@ type JobCreateParams struct {
 	// Start, when set, starts and marks the first attempt in the same commit,
 	// provided that the job is due.
 	Start *StartParams
+
+	// Waiter, when set, writes down in the same commit that the creator waits for the
+	// answer: see [WaiterStore]. A store that is none leaves it out.
+	Waiter *WaiterCreateParams
 }
 
 // StartParams is what a claim needs to know of its claimer.
@@ -229,6 +234,7 @@ type JobUnblockParams struct {
 type JobPurgeParams struct {
 	PayloadAge time.Duration // since the job finished; zero: payloads are kept
 	KeyAge     time.Duration // since creation; zero: tombstones are kept whole
+	WaiterAge  time.Duration // since a waiter has gone, of who may be forgotten; zero: nobody is
 	Limit      int
 }
 

@@ -25,14 +25,20 @@ func (c *Client) SubmitWatched(ctx context.Context, p SubmitParams) (job *Job, e
 	if err != nil {
 		return nil, false, nil, err
 	}
-	watch = &Watch{client: c, owner: p.Owner, id: row.ID, seen: c.opts.Signals.watch(row.ID)}
+	r, watch := c.recordWatched(ctx, row)
+	return r.Job, r.Existed, watch, r.Err
+}
+
+// recordWatched records one intent. After an error there is no watch.
+func (c *Client) recordWatched(ctx context.Context, row JobCreateParams) (JobCreateResult, *Watch) {
+	watch := &Watch{client: c, owner: row.Owner, id: row.ID, seen: c.opts.Signals.watch(row.ID)}
 	r := c.record(ctx, []JobCreateParams{row})[0]
 	if r.Err != nil {
 		watch.Stop()
-		return r.Job, r.Existed, nil, r.Err
+		return r, nil
 	}
 	watch.job = r.Job
-	return r.Job, r.Existed, watch, nil
+	return r, watch
 }
 
 // Until waits until enough says so of the job, or ctx ends, and returns the job as

@@ -86,11 +86,9 @@ func (e *Engine) decideLoop(ctx context.Context) {
 	})
 }
 
-// purgeLoop empties payloads that are old enough, in small batches with pauses.
+// purgeLoop empties payloads that are old enough, and forgets waiters that have long
+// gone, in small batches with pauses.
 func (e *Engine) purgeLoop(ctx context.Context) {
-	if e.opts.KeepPayloads == 0 && e.opts.KeepKeys == 0 {
-		return
-	}
 	every(ctx, purgeEvery, func() {
 		for began := time.Now(); ctx.Err() == nil && e.purgeOnce(ctx); began = time.Now() {
 			rest(ctx, purgeRest*time.Since(began))
@@ -103,7 +101,7 @@ func (e *Engine) purgeOnce(ctx context.Context) (more bool) {
 	bounded, cancel := context.WithTimeout(ctx, e.opts.Lease)
 	defer cancel()
 	purged, err := e.store.JobPurge(bounded, onejob.JobPurgeParams{
-		PayloadAge: e.opts.KeepPayloads, KeyAge: e.opts.KeepKeys, Limit: purgeBatch,
+		PayloadAge: e.opts.KeepPayloads, KeyAge: e.opts.KeepKeys, WaiterAge: onejob.MaxTakeOverWithin, Limit: purgeBatch,
 	})
 	e.complainUnless(ctx, "could not purge", err)
 	return err == nil && purged == purgeBatch

@@ -197,7 +197,9 @@ func callable(cfg *config.Config, targets []onejob.Target) map[string]frontdoor.
 	}
 	models := map[string]frontdoor.Model{}
 	for name, m := range cfg.Callables() {
-		models[name] = frontdoor.Model{Kind: m.Kind, Target: m.Target, API: frontdoor.API(m.API), Counter: counters[m.First]}
+		models[name] = frontdoor.Model{
+			Kind: m.Kind, Target: m.Target, API: frontdoor.API(m.API), Counter: counters[m.First], RequireKey: m.RequireKey, TakeOver: m.TakeOver,
+		}
 	}
 	return models
 }

@@ -15,6 +15,7 @@ type Callable struct {
 	// API of its targets: chat, responses, embeddings, images or messages. Empty: they
 	// differ.
 	API string
+	FrontDoor
 }
 
 // Callables returns what clients may name as a model: every kind whose targets are
@@ -29,7 +30,7 @@ func (c *Config) Callables() map[string]Callable {
 	}
 	for name, k := range c.File.Kinds {
 		if api, isModel := c.apiOf(k.Targets); isModel && !c.prompts(name) {
-			models[name] = Callable{Kind: name, First: k.Targets[0], API: api}
+			models[name] = Callable{Kind: name, First: k.Targets[0], API: api, FrontDoor: k.FrontDoor}
 		} else {
 			delete(models, name)
 		}

@@ -125,6 +125,9 @@ func (k *Kind) check(d *decoder, path string, targets []string) {
 		d.fault(path+".send_within", fmt.Sprintf("it is longer than timeout (%s)", k.Timeout))
 	}
 	k.checkRace(d, path+".race")
+	if k.FrontDoor.RequireKey && k.FrontDoor.TakeOver {
+		d.fault(path+".front_door.take_over", "require_key leaves no call without a key that could take over")
+	}
 	if d.places[path+".backoff.max"] == nil {
 		k.Backoff.Max = max(k.Backoff.Max, k.Backoff.Initial)
 	}

@@ -76,7 +76,15 @@ type Kind struct {
 	Unknown     Unknown  `yaml:"unknown" doc:"What happens to an attempt whose outcome is not known."`
 	Race        Race     `yaml:"race" optional:"true" doc:"Several targets at once, for effect none only. Absent: no race."`
 
+	FrontDoor FrontDoor `yaml:"front_door" doc:"How calls in the shape of a provider's API are taken that name the kind as their model."`
+
 	Contract string `yaml:"contract" doc:"The contract of the kind, a file relative to this one. Every output is held to it, and failover certified goes by certificates for it. Absent: nothing is judged, and nothing is certified."`
+}
+
+// FrontDoor says how calls without an idempotency key are taken.
+type FrontDoor struct {
+	RequireKey bool `yaml:"require_key" doc:"Refuse calls without an Idempotency-Key."`
+	TakeOver   bool `yaml:"take_over" doc:"Let a call without a key, of a client that does not count its tries, take over the job of an equal call whose client left without the answer at most 15 minutes ago. A client that counts them needs no leave for its retries."`
 }
 
 // Backoff is the pause between attempts.

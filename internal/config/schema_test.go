@@ -40,6 +40,8 @@ var shapes = []struct {
 	{"FailoverDeclaredAsText", minimal + "  k: {effect: none, targets: [acme], failover: 'declared: same'}\n", true},
 	{"FailoverDeclaredEmpty", minimal + "  k: {effect: none, targets: [acme], failover: {declared: ''}}\n", false},
 	{"FailoverOther", minimal + "  k: {effect: none, targets: [acme], failover: always}\n", false},
+	{"FrontDoor", minimal + "  k: {effect: none, targets: [acme], front_door: {take_over: true}}\n", true},
+	{"FrontDoorOther", minimal + "  k: {effect: none, targets: [acme], front_door: {take_over: often}}\n", false},
 	{"Forever", "retention: {jobs: forever, keys: forever}", true},
 	{"Eternally", "retention: {jobs: eternally}", false},
 	{"Rate", "limits: {per_owner: {rate: 0.5}}", true},

@@ -15,8 +15,9 @@ import (
 
 // Ways in which an intent was recognised, as Onejob-Intent says.
 const (
-	intentKeyed = "keyed"
-	intentNew   = "new"
+	intentKeyed   = "keyed"
+	intentNew     = "new"
+	intentClaimed = "retry-claimed" // by a retry without a key, which found what its first try made
 )
 
 // call serves a call that is answered at once and whole.
@@ -38,21 +39,16 @@ func (d *doors) call(api API) func(http.ResponseWriter, *http.Request, httpapi.V
 		if err != nil {
 			return err
 		}
-		intent := intentKeyed
-		if key == "" {
-			if m.RequireKey {
-				return &onejob.Error{Code: onejob.CodeKeyMissing, Message: "this model takes only calls with an Idempotency-Key"}
-			}
-			intent, key = intentNew, reservedKey()
+		p := onejob.SubmitParams{Owner: v.Owner, Key: key, Kind: m.Kind, Target: m.Target, Input: body}
+		switch {
+		case key != "":
+			return d.keyed(w, r, v, p)
+		case m.RequireKey:
+			return &onejob.Error{Code: onejob.CodeKeyMissing, Message: "this model takes only calls with an Idempotency-Key"}
 		}
-		return d.submit(w, r, v, m, intent, onejob.SubmitParams{
-			Owner: v.Owner, Key: key, Kind: m.Kind, Target: m.Target, Input: body,
-		})
+		return d.keyless(w, r, v, m, p)
 	}
 }
-
-// reservedKey is the key of an intent that came without one.
-func reservedKey() string { return "front-door-" + onejob.NewToken() }
 
 // request is what the door itself reads of a body; the rest is the provider's.
 type request struct {
@@ -80,29 +76,47 @@ func read(body []byte) (request, error) {
 	return asked, nil
 }
 
-// submit records the intent and holds the call until it is answered.
-func (d *doors) submit(w http.ResponseWriter, r *http.Request, v httpapi.Visit, m Model, intent string, p onejob.SubmitParams) error {
+// keyed serves a call that names its intent.
+func (d *doors) keyed(w http.ResponseWriter, r *http.Request, v httpapi.Visit, p onejob.SubmitParams) error {
 	job, existed, watch, err := d.opts.Client.SubmitWatched(r.Context(), p)
-	v.Submitted(m.Kind, existed, err)
+	v.Submitted(p.Kind, existed, err)
 	if err != nil {
 		return err
 	}
 	defer watch.Stop()
-	w.Header().Set("Onejob-Intent", intent)
-	if existed {
+	_, err = d.serve(w, r, v, recognised{intent: intentKeyed, job: job, existed: existed, watch: watch})
+	return err
+}
+
+// recognised is the job of a call, and how it was found.
+type recognised struct {
+	intent  string
+	job     *onejob.Job
+	existed bool
+	watch   *onejob.Watch
+}
+
+// serve holds the call until it is answered. It reports whether that is all that the
+// call can ask for: the job's own answer, a failure included, and not that it is to
+// come back.
+func (d *doors) serve(w http.ResponseWriter, r *http.Request, v httpapi.Visit, c recognised) (whole bool, err error) {
+	w.Header().Set("Onejob-Intent", c.intent)
+	if c.existed {
 		w.Header().Set("Idempotent-Replayed", "true")
 	}
+	job := c.job
 	if v.WantsNoWait(r.Header) {
 		tell(w.Header(), job)
 		w.Header().Set("Preference-Applied", "respond-async")
-		return v.WriteJob(w, job)
+		err := v.WriteJob(w, job)
+		return err == nil, err
 	}
 	if !answerable(job) {
-		if job, err = d.hold(w, r, v, watch.Until); err != nil {
-			return err
+		if job, err = d.hold(w, r, v, c.watch.Until); err != nil {
+			return false, err
 		}
 	}
-	return answer(w, job)
+	return job.State.Terminal(), answer(w, job)
 }
 
 type untilFunc func(ctx context.Context, enough func(*onejob.Job) bool) (*onejob.Job, error)

@@ -6,4 +6,7 @@
 // what was sent is being paid for, and a repeat under the same key finds it. When the
 // holding ends first and an attempt is in doubt the caller is told so, with the job's
 // address, and never that it failed.
+//
+// A call without a key is an intent of its own. One that says that it is a retry takes
+// over at most one job of a call that was alike, whose caller went without the answer.
 package frontdoor

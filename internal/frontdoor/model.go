@@ -37,6 +37,9 @@ type Model struct {
 	API    API    // of its targets
 	// RequireKey refuses calls without an idempotency key.
 	RequireKey bool
+	// TakeOver lets a call without a key that does not count its tries take over a job
+	// whose caller went without the answer, as one that counts may that is a retry.
+	TakeOver bool
 	// Counter counts the tokens of a request. Nil: it cannot be asked.
 	Counter onejob.TokenCounter
 }
@@ -49,20 +52,32 @@ type Options struct {
 	// Hold is the longest a call is held. Zero means 290 s: Node.js gives up a call
 	// without an answer after 300, and calls again.
 	Hold time.Duration
+	// TakeOverWithin is how long after its caller went without the answer the job of a
+	// call without a key may be taken over by a retry of it. Zero means 15 min, since
+	// libraries wait for up to 10; at most [onejob.MaxTakeOverWithin].
+	TakeOverWithin time.Duration
+	// Lease is how long a caller without a key is taken to be there if nothing is heard
+	// of this process. Zero means [onejob.DefaultWaiterLease].
+	Lease time.Duration
 	// Since is what /models says of when models were made. Zero: 1970.
 	Since time.Time
 }
 
-const defaultHold = 290 * time.Second
+const (
+	defaultHold           = 290 * time.Second
+	defaultTakeOverWithin = 15 * time.Minute
+)
 
 // New returns the doors. It returns [onejob.CodeInvalidArgument] for options that
 // cannot be.
 func New(opts Options) ([]httpapi.Door, error) {
-	if opts.Client == nil || opts.Hold < 0 {
-		return nil, &onejob.Error{Code: onejob.CodeInvalidArgument, Message: "Client is nil, or Hold negative", Err: errors.New("invalid Options")}
+	if err := opts.check(); err != nil {
+		return nil, &onejob.Error{Code: onejob.CodeInvalidArgument, Message: "invalid Options: " + err.Error(), Err: err}
 	}
 	opts.Hold = cmp.Or(opts.Hold, defaultHold)
-	d := &doors{opts: opts}
+	opts.TakeOverWithin = cmp.Or(opts.TakeOverWithin, defaultTakeOverWithin)
+	opts.Lease = cmp.Or(opts.Lease, onejob.DefaultWaiterLease)
+	d := &doors{opts: opts, waiting: newKeeper(opts.Client, opts.Lease)}
 	all := []httpapi.Door{
 		{Pattern: "GET /openai/v1/models", Role: onejob.RoleViewer, Serve: d.listModels},
 		{Pattern: "POST /anthropic/v1/messages/count_tokens", Role: onejob.RoleSubmitter, Serve: d.countTokens},
@@ -73,7 +88,22 @@ func New(opts Options) ([]httpapi.Door, error) {
 	return all, nil
 }
 
-type doors struct{ opts Options }
+func (o *Options) check() error {
+	switch {
+	case o.Client == nil:
+		return errors.New("Client is nil")
+	case o.Hold < 0 || o.Lease < 0 || o.TakeOverWithin < 0:
+		return errors.New("Hold, Lease or TakeOverWithin is negative")
+	case o.TakeOverWithin > onejob.MaxTakeOverWithin:
+		return fmt.Errorf("TakeOverWithin is longer than %s", onejob.MaxTakeOverWithin)
+	}
+	return nil
+}
+
+type doors struct {
+	opts    Options
+	waiting *keeper
+}
 
 // find returns the model of a name, if it answers at api.
 func (d *doors) find(name string, api API) (Model, error) {

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ import (
 type world struct {
 	t        *testing.T
 	provider *sim.Server // nil: another
+	store    *store
 	client   *onejob.Client
 	url      string
 	key      string
@@ -45,33 +47,37 @@ func newWorld(t *testing.T, script ...string) *world {
 }
 
 // newWorldAt is newWorld with another provider.
-func newWorldAt(t *testing.T, provider string) *world {
+func newWorldAt(t *testing.T, provider string, change ...func(*frontdoor.Options)) *world {
 	t.Helper()
-	w := &world{t: t}
-	targets := w.targets(provider)
-	store, signals := memory.Open(memory.Options{}), &onejob.Signals{}
-	workers, err := engine.New(store, targets, engine.Options{Signals: signals, Drain: time.Second})
+	w := &world{t: t, store: newStore()}
+	targets, signals := w.targets(provider), &onejob.Signals{}
+	workers, err := engine.New(w.store, targets, engine.Options{Signals: signals, Drain: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.client, err = onejob.New(store, onejob.Options{Secret: []byte("a secret of the instance"), Signals: signals, Starter: workers, Kinds: kinds()})
+	w.client, err = onejob.New(w.store, onejob.Options{Secret: []byte("a secret of the instance"), Signals: signals, Starter: workers, Kinds: kinds()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	doors, err := frontdoor.New(frontdoor.Options{Client: w.client, Hold: 20 * time.Second, Models: map[string]frontdoor.Model{
+	opts := frontdoor.Options{Client: w.client, Hold: 20 * time.Second, Models: map[string]frontdoor.Model{
 		"chat": {Kind: "chat", API: frontdoor.APIChat}, "brief": {Kind: "brief", API: frontdoor.APIChat},
 		"strict": {Kind: "chat", API: frontdoor.APIChat, RequireKey: true},
+		"again":  {Kind: "chat", API: frontdoor.APIChat, TakeOver: true},
 		"claude": {Kind: "claude", API: frontdoor.APIMessages, Counter: counterOf(targets, "sonnet")}, "mixed": {Kind: "chat"},
 		"vectors": {Kind: "vectors", API: frontdoor.APIEmbeddings}, "pictures": {Kind: "pictures", API: frontdoor.APIImages},
-	}})
+	}}
+	for _, c := range change {
+		c(&opts)
+	}
+	doors, err := frontdoor.New(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler, err := httpapi.New(httpapi.Options{Client: w.client, Keys: apikey.NewAuthenticator(store, apikey.Options{}), Doors: doors})
+	handler, err := httpapi.New(httpapi.Options{Client: w.client, Keys: apikey.NewAuthenticator(w.store, apikey.Options{}), Doors: doors})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.serve(handler, store, workers)
+	w.serve(handler, workers)
 	return w
 }
 
@@ -110,7 +116,7 @@ func (w *world) targets(url string) []onejob.Target {
 	return append(targets, onejob.Target{Name: "sonnet", Provider: sonnet, Digest: sonnet.Digest()})
 }
 
-func (w *world) serve(handler http.Handler, store *memory.Store, workers *engine.Engine) {
+func (w *world) serve(handler http.Handler, workers *engine.Engine) {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -124,14 +130,76 @@ func (w *world) serve(handler http.Handler, store *memory.Store, workers *engine
 			w.t.Error(err)
 		}
 	})
-	printed, stored, err := apikey.Generate(apikey.Params{Owner: "alice", Role: onejob.RoleSubmitter, Now: time.Now()})
+	w.key = w.keyOf("alice")
+}
+
+// keyOf makes a credential of an owner's.
+func (w *world) keyOf(owner string) string {
+	w.t.Helper()
+	printed, stored, err := apikey.Generate(apikey.Params{Owner: owner, Role: onejob.RoleSubmitter, Now: time.Now()})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := store.KeyCreate(w.t.Context(), onejob.KeyCreateParams{Key: stored}); err != nil {
+	if err := w.store.KeyCreate(w.t.Context(), onejob.KeyCreateParams{Key: stored}); err != nil {
 		w.t.Fatal(err)
 	}
-	w.key = printed
+	return printed
+}
+
+// store is one in memory that tells what becomes of those who wait.
+type store struct {
+	*memory.Store
+	ended   chan onejob.WaiterEndParams
+	renewed chan struct{}
+	taken   chan struct{}
+
+	mu  sync.Mutex
+	now time.Time // it stands still until it is moved
+}
+
+func newStore() *store {
+	s := &store{ended: make(chan onejob.WaiterEndParams, 100), renewed: make(chan struct{}), taken: make(chan struct{}, 100), now: time.Now()}
+	s.Store = memory.Open(memory.Options{NowFunc: s.clock})
+	return s
+}
+
+func (s *store) clock() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
+func (s *store) advance(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = s.now.Add(d)
+}
+
+func (s *store) WaiterEnd(ctx context.Context, params []onejob.WaiterEndParams) ([]bool, error) {
+	ended, err := s.Store.WaiterEnd(ctx, params)
+	for _, p := range params {
+		s.ended <- p
+	}
+	return ended, err
+}
+
+func (s *store) WaiterTake(ctx context.Context, p onejob.WaiterTakeParams) (onejob.JobRef, bool, error) {
+	ref, taken, err := s.Store.WaiterTake(ctx, p)
+	if taken {
+		s.taken <- struct{}{}
+	}
+	return ref, taken, err
+}
+
+func (s *store) WaiterRenew(ctx context.Context, params []onejob.WaiterRenewParams) ([]bool, error) {
+	held, err := s.Store.WaiterRenew(ctx, params)
+	if err == nil {
+		select {
+		case s.renewed <- struct{}{}:
+		default: // nobody looks
+		}
+	}
+	return held, err
 }
 
 // answer is what came back.
@@ -144,7 +212,12 @@ type answer struct {
 // post sends a body to a path. Headers come as name, value, name, value.
 func (w *world) post(path, body string, headers ...string) answer {
 	w.t.Helper()
-	r, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.url+path, strings.NewReader(body))
+	return w.do(w.request(w.t.Context(), path, body, headers...))
+}
+
+func (w *world) request(ctx context.Context, path, body string, headers ...string) *http.Request {
+	w.t.Helper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+path, strings.NewReader(body))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -153,7 +226,7 @@ func (w *world) post(path, body string, headers ...string) answer {
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	return w.do(r)
+	return r
 }
 
 func (w *world) do(r *http.Request) answer {

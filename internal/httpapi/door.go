@@ -81,6 +81,9 @@ func (v Visit) WriteJob(w http.ResponseWriter, job *onejob.Job) error {
 	return v.api.writeJob(w, statusOf(job), job)
 }
 
+// WriteProblem answers with an error, as returning it does, for who goes on after that.
+func (v Visit) WriteProblem(w http.ResponseWriter, r *http.Request, err error) { v.api.fail(w, r, err) }
+
 // Submitted counts what a submission found.
 func (v Visit) Submitted(kind string, existed bool, err error) {
 	v.api.observeSubmit(kind, existed, err)

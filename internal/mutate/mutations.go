@@ -92,6 +92,21 @@ var mutations = []mutation{
 		tests: []string{"-run", "TestStore/JobPurge", "./store/postgres"},
 	},
 	{
+		name:  "a job taken over from who waits, SQLite",
+		edits: []edit{{"store/sqlite/waiter.go", "OR until <= ? AND until > ?", "OR ? IS NOT NULL AND until > ?"}},
+		tests: []string{"-run", "TestStore/(Waiter|Concurrent)", "./store/sqlite"},
+	},
+	{
+		name:  "a job taken over from who waits, PostgreSQL",
+		edits: []edit{{"store/postgres/waiter.go", "OR until <= onejob_now() AND until", "OR until"}},
+		tests: []string{"-run", "TestStore/(Waiter|Concurrent)", "./store/postgres"},
+	},
+	{
+		name:  "a job taken over twice, PostgreSQL",
+		edits: []edit{{"store/postgres/waiter.go", "       FOR UPDATE SKIP LOCKED\n)\nUPDATE waiters w SET token = $5", ")\nUPDATE waiters w SET token = $5"}},
+		tests: []string{"-run", "TestStore/Concurrent/EachRetryTakesAnotherJob", "./store/postgres"},
+	},
+	{
 		name:  "timeout as failed",
 		edits: []edit{{"engine/try.go", "Outcome: onejob.OutcomeUnknown, Phase: phase,", "Outcome: onejob.OutcomeNotExecuted, Next: onejob.NextAgain, Phase: phase,"}},
 		tests: []string{"./engine"},

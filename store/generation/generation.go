@@ -70,6 +70,7 @@ type Store struct {
 	onejob.IncidentStore
 	onejob.CostStore
 	onejob.CertificateStore
+	onejob.WaiterStore
 	restore onejob.RestoreStore
 	opts    Options
 
@@ -96,6 +97,7 @@ type Watched interface {
 	onejob.IncidentStore
 	onejob.CostStore
 	onejob.CertificateStore
+	onejob.WaiterStore
 }
 
 // New looks whether the database behind store was restored and, if so, holds what
@@ -108,8 +110,8 @@ func New(ctx context.Context, store Watched, restore onejob.RestoreStore, opts O
 	}
 	s := &Store{
 		Store: store, ProbeStore: store, DeliveryStore: store, AuditStore: store, IncidentStore: store, CostStore: store,
-		CertificateStore: store,
-		restore:          restore, opts: opts,
+		CertificateStore: store, WaiterStore: store,
+		restore: restore, opts: opts,
 		written: make(chan struct{}, 1), suspected: make(chan struct{}, 1),
 	}
 	mark, err := ReadMark(opts.Path)

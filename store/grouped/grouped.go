@@ -42,12 +42,14 @@ type Store struct {
 	onejob.IncidentStore
 	onejob.CostStore
 	onejob.CertificateStore
+	onejob.WaiterStore
 
 	get    *gatherer[onejob.JobGetParams, onejob.JobResult]
 	create *gatherer[onejob.JobCreateParams, onejob.JobCreateResult]
 	mark   *gatherer[onejob.AttemptMarkParams, onejob.AttemptMarkResult]
 	renew  *gatherer[onejob.AttemptRenewParams, onejob.AttemptRenewResult]
 	finish *gatherer[onejob.AttemptFinishParams, onejob.AttemptFinishResult]
+	end    *gatherer[onejob.WaiterEndParams, bool]
 }
 
 var (
@@ -59,6 +61,7 @@ var (
 	_ onejob.CostStore     = (*Store)(nil)
 
 	_ onejob.CertificateStore = (*Store)(nil)
+	_ onejob.WaiterStore      = (*Store)(nil)
 )
 
 // Hasty is a store that can be asked not to wait for others' open transactions.
@@ -98,7 +101,7 @@ func New(store onejob.Store, opts Options) (*Store, error) {
 	return &Store{
 		Store: store, ProbeStore: probesOf(store), DeliveryStore: deliveriesOf(store),
 		AuditStore: auditOf(store), IncidentStore: incidentsOf(store), CostStore: costsOf(store),
-		CertificateStore: certificatesOf(store),
+		CertificateStore: certificatesOf(store), WaiterStore: waitersOf(store),
 		get: newGatherer(reads, method[onejob.JobGetParams, onejob.JobResult]{
 			flush: shared.JobGet, alone: store.JobGet, atOnce: readsAtOnce,
 			errOf: func(r *onejob.JobResult) error { return r.Err },
@@ -122,6 +125,10 @@ func New(store onejob.Store, opts Options) (*Store, error) {
 			flush: shared.AttemptFinish, alone: store.AttemptFinish, atOnce: 1,
 			errOf: func(r *onejob.AttemptFinishResult) error { return r.Err },
 			keyOf: func(p *onejob.AttemptFinishParams) string { return p.Ref.JobID },
+		}),
+		end: newGatherer(opts, method[onejob.WaiterEndParams, bool]{
+			flush: waitersOf(store).WaiterEnd, atOnce: 1,
+			errOf: func(*bool) error { return nil },
 		}),
 	}, nil
 }
@@ -152,6 +159,11 @@ func (s *Store) AttemptFinish(ctx context.Context, params []onejob.AttemptFinish
 	return s.finish.do(ctx, params)
 }
 
+// WaiterEnd implements [onejob.WaiterStore].
+func (s *Store) WaiterEnd(ctx context.Context, params []onejob.WaiterEndParams) ([]bool, error) {
+	return s.end.do(ctx, params)
+}
+
 // Close waits for the flushes under way and closes the store behind. A call that
 // comes later fails as the closed store fails it.
 func (s *Store) Close() error {
@@ -160,5 +172,6 @@ func (s *Store) Close() error {
 	s.mark.drain()
 	s.renew.drain()
 	s.finish.drain()
+	s.end.drain()
 	return s.Store.Close()
 }

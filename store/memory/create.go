@@ -23,6 +23,7 @@ func (s *Store) create(p *onejob.JobCreateParams, now time.Time) onejob.JobCreat
 		return onejob.JobCreateResult{Err: err}
 	}
 	r := s.insert(p, now)
+	s.await(r, p.Waiter, now)
 	if p.Supersedes != "" {
 		old := s.jobs[p.Supersedes]
 		old.job.SupersededBy = p.ID

@@ -16,6 +16,10 @@ func (s *Store) JobPurge(ctx context.Context, p onejob.JobPurgeParams) (purged i
 		return 0, err
 	}
 	defer end()
+	purged = s.forgetWaiters(p, now)
+	if p.PayloadAge <= 0 && p.KeyAge <= 0 {
+		return purged, nil
+	}
 	for _, r := range s.oldestFirst() {
 		switch {
 		case purged >= p.Limit:

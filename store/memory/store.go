@@ -30,6 +30,7 @@ var (
 	_ onejob.RestoreStore  = (*Store)(nil)
 
 	_ onejob.CertificateStore = (*Store)(nil)
+	_ onejob.WaiterStore      = (*Store)(nil)
 )
 
 // Options tunes a [Store]. The zero value is ready to use.
@@ -51,6 +52,8 @@ type Store struct {
 	byTry  map[string]*row // by attempt id
 	live   map[*row]bool   // open, or with an attempt in doubt: all that claims and sweeps look at
 	keys   map[string]onejob.APIKey
+
+	waiters map[string]*waiter // by job id
 
 	outbox   map[string]*delivery // by delivery id
 	disabled map[string]onejob.DisabledEndpoint
@@ -87,7 +90,7 @@ func Open(o Options) *Store {
 	return &Store{
 		nowFunc: o.NowFunc,
 		jobs:    map[string]*row{}, byKey: map[keyOf]*row{}, byTry: map[string]*row{},
-		live: map[*row]bool{}, keys: map[string]onejob.APIKey{},
+		live: map[*row]bool{}, keys: map[string]onejob.APIKey{}, waiters: map[string]*waiter{},
 		outbox: map[string]*delivery{}, disabled: map[string]onejob.DisabledEndpoint{},
 		chains: map[string][]onejob.AuditEntry{}, incidents: map[string]*onejob.Incident{},
 		generation: onejob.Generation{Number: 1},

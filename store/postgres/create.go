@@ -148,6 +148,9 @@ func (in *intent) storable() bool {
 			return false
 		}
 	}
+	if w := in.Waiter; w != nil && !storable(w.Route, w.Token) {
+		return false
+	}
 	return storable(in.ID, in.Owner, in.KeyPrefix, in.Token, in.Kind, in.Target, in.Supersedes, in.Trace)
 }
 
@@ -279,6 +282,7 @@ func (c *creating) insertSuperseding(ctx context.Context, t *txn, row int, old o
 	in := &c.intents[row]
 	b := t.batch()
 	answers := c.queueInsert(b, []int{row})
+	c.queueWaiters(b, []int{row})
 	var swapped int64
 	b.Queue(sqlJobSupersede, int16(old.Part), old.ID, in.ID, int16(in.Part)).Exec(affected(&swapped))
 	if err := t.send(ctx, b); err != nil {

@@ -78,6 +78,7 @@ func (c *creating) insert(ctx context.Context, t *txn, rows []int) error {
 	}
 	b := t.batch()
 	answers := c.queueInsert(b, rows)
+	c.queueWaiters(b, rows)
 	if err := t.commit(ctx, b); err != nil {
 		return c.refuseByRestore(t, rows, err)
 	}

@@ -40,6 +40,7 @@ var (
 	_ onejob.RestoreStore  = (*Store)(nil)
 
 	_ onejob.CertificateStore = (*Store)(nil)
+	_ onejob.WaiterStore      = (*Store)(nil)
 )
 
 // Store keeps jobs in one schema of a PostgreSQL database. It is safe for

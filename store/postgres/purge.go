@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -10,21 +11,22 @@ import (
 )
 
 // JobPurge implements [onejob.Store]. Payloads are emptied first, and what is left
-// of limit goes to tombstones. A job that another transaction holds is left for
-// the next time.
+// of limit goes to tombstones, then to waiters. What another transaction holds is left
+// for the next time.
 func (s *Store) JobPurge(ctx context.Context, p onejob.JobPurgeParams) (purged int, err error) {
-	if p.PayloadAge > 0 && p.Limit > 0 {
-		if purged, err = s.emptyPayloads(ctx, p); err != nil {
-			return 0, onejob.Unavailable(err)
+	for _, step := range []struct {
+		age time.Duration
+		do  func(context.Context, onejob.JobPurgeParams) (int, error)
+	}{{p.PayloadAge, s.emptyPayloads}, {p.KeyAge, s.shrinkTombstones}, {p.WaiterAge, s.forgetWaiters}} {
+		if step.age <= 0 || p.Limit <= 0 {
+			continue
 		}
-	}
-	if p.KeyAge > 0 && purged < p.Limit {
-		p.Limit -= purged
-		shrunk, err := s.shrinkTombstones(ctx, p)
+		n, err := step.do(ctx, p)
 		if err != nil {
 			return 0, onejob.Unavailable(err)
 		}
-		purged += shrunk
+		p.Limit -= n
+		purged += n
 	}
 	return purged, nil
 }

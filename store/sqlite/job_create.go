@@ -38,6 +38,11 @@ func (x *tx) create(p *onejob.JobCreateParams) (onejob.JobCreateResult, error) {
 			return onejob.JobCreateResult{}, err
 		}
 	}
+	if p.Waiter != nil {
+		if err := x.await(job, p.Waiter); err != nil {
+			return onejob.JobCreateResult{}, err
+		}
+	}
 	return x.firstState(job, p.Start)
 }
 

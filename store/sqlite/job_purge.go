@@ -10,8 +10,10 @@ import (
 // JobPurge empties old jobs in place, oldest first, and shrinks tombstones. Their
 // keys answer for ever.
 func (s *Store) JobPurge(ctx context.Context, p onejob.JobPurgeParams) (purged int, err error) {
-	err = s.write(ctx, func(x *tx) error {
-		purged = 0
+	err = s.write(ctx, func(x *tx) (err error) {
+		if purged, err = x.forgetWaiters(p); err != nil {
+			return err
+		}
 		steps := []struct {
 			age  time.Duration
 			list string

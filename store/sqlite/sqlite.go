@@ -117,6 +117,7 @@ var (
 	_ onejob.RestoreStore  = (*Store)(nil)
 
 	_ onejob.CertificateStore = (*Store)(nil)
+	_ onejob.WaiterStore      = (*Store)(nil)
 )
 
 // Open opens the database at path, a file name, and creates it when there is

@@ -273,6 +273,20 @@ CREATE INDEX deliveries_waiting ON deliveries (since) WHERE state = 'pending';
 CREATE INDEX deliveries_of_job ON deliveries (part, job_id, created_at DESC, id DESC);
 CREATE INDEX deliveries_by_time ON deliveries (created_at DESC, id DESC);
 
+-- Who waits for a job that came without a key. The row is gone once they were answered.
+CREATE TABLE waiters (
+    part        smallint    NOT NULL,
+    job_id      text COLLATE "C" NOT NULL,
+    owner       text        NOT NULL, -- the job's, as its fingerprint is
+    route       text        NOT NULL,
+    fingerprint bytea       NOT NULL,
+    token       text        NOT NULL, -- '' once they have gone
+    until       timestamptz NOT NULL, -- the end of the lease, or when they left
+    PRIMARY KEY (part, job_id)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
+CREATE INDEX waiters_alike ON waiters (part, fingerprint);
+CREATE INDEX waiters_gone ON waiters (until);
+
 -- Endpoints that are not sent anything.
 CREATE TABLE webhook_endpoints (
     id          text COLLATE "C" PRIMARY KEY,

@@ -246,6 +246,20 @@ CREATE INDEX deliveries_waiting ON deliveries (since) WHERE state = 'pending';
 CREATE INDEX deliveries_of_job ON deliveries (part, job_id, created_at DESC, id DESC);
 CREATE INDEX deliveries_by_time ON deliveries (created_at DESC, id DESC);
 
+-- Who waits for a job that came without a key. The row is gone once they were answered.
+CREATE TABLE waiters (
+    seq         INTEGER PRIMARY KEY, -- the job's
+    part        INTEGER NOT NULL,
+    job_id      TEXT    NOT NULL,
+    owner       TEXT    NOT NULL, -- the job's, as its fingerprint is
+    route       TEXT    NOT NULL,
+    fingerprint BLOB    NOT NULL,
+    token       TEXT    NOT NULL, -- '' once they have gone
+    until       INTEGER NOT NULL  -- the end of the lease, or when they left
+) STRICT;
+CREATE INDEX waiters_alike ON waiters (part, fingerprint);
+CREATE INDEX waiters_gone ON waiters (until);
+
 -- Endpoints that are not sent anything.
 CREATE TABLE webhook_endpoints (
     id          TEXT    PRIMARY KEY,
