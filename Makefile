@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build test test-llama race e2e e2e-full bench bench-peers bench-growth overload mutate generate check-generate lint check
+.PHONY: help build test test-llama race e2e e2e-full test-sdks bench bench-peers bench-growth overload mutate generate check-generate lint check
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -24,6 +24,9 @@ e2e: ## real processes: kill -9, two nodes, both stores
 
 e2e-full: ## the same at full size: every pair of crash points, runs of 500 jobs
 	cd internal/e2e && ONEJOB_E2E_FULL=1 go test -count=1 -timeout 60m ./...
+
+test-sdks: ## stock client libraries for Go and Node.js against the front doors: needs Node.js, npm and its registry, a minute
+	cd internal/e2e && ONEJOB_E2E_SDKS=1 go test -count=1 -v -timeout 10m -run 'TestStock' .
 
 bench: ## jobs/s, p50/p99 and CPU a job on both stores, POST beside an echo server, and a minute of overload
 	go test -run "^$$" -bench . -benchtime 3s ./internal/bench

@@ -1,0 +1,34 @@
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import { APICallError, generateText, jsonSchema, Output, RetryError, tool } from 'ai';
+
+import { answer, headers, orderAndSeverity, orderOnly, prompt } from './question.mjs';
+
+await answer(
+  async (q) => {
+    const onejob = createOpenAICompatible({
+      name: 'onejob',
+      baseURL: `${q.base_url}/openai/v1`,
+      apiKey: q.credential,
+      supportsStructuredOutputs: true,
+    });
+    const request = { model: onejob('chat'), prompt: prompt(q), headers: headers(q) };
+    if (q.timeout_ms) request.abortSignal = AbortSignal.timeout(q.timeout_ms);
+    if (q.ask === 'tool') request.tools = { look_up_order: tool({ inputSchema: jsonSchema(orderOnly) }) };
+    if (q.ask === 'schema') request.output = Output.object({ schema: jsonSchema(orderAndSeverity), name: 'ticket' });
+    const result = await generateText(request);
+    const call = result.toolCalls[0];
+    return { text: result.text, tool: call?.toolName ?? '', arguments: call ? JSON.stringify(call.input) : '' };
+  },
+  (error) => {
+    const last = RetryError.isInstance(error) ? error.lastError : error;
+    const said = { error: error.name, status: 0, code: '', message: error.message, job: '', location: '' };
+    if (!APICallError.isInstance(last)) return said;
+    return {
+      ...said,
+      status: last.statusCode ?? 0,
+      code: last.data?.error?.code ?? '',
+      job: last.responseHeaders?.['onejob-job-id'] ?? '',
+      location: last.responseHeaders?.location ?? '',
+    };
+  },
+);

@@ -1,0 +1,88 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+)
+
+// askedForSDKs is set by make test-sdks.
+const askedForSDKs = "ONEJOB_E2E_SDKS"
+
+func TestStockNodeClients(t *testing.T) {
+	t.Parallel()
+	dir := installStockClients(t)
+	s := newShop(t)
+	for _, c := range []stock{
+		{name: "OpenAIChat", ask: askNode(dir, "openai-chat.mjs"), ownOption: true},
+		{name: "OpenAIResponses", ask: askNode(dir, "openai-responses.mjs"), ownOption: true},
+		{name: "AnthropicMessages", ask: askNode(dir, "anthropic.mjs"), ownOption: true},
+		{name: "VercelAI", ask: askNode(dir, "ai.mjs"), repeatsAnyway: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s.meet(t, c)
+		})
+	}
+}
+
+// installStockClients installs the pinned libraries in a folder that is thrown away.
+// Their install scripts are not run.
+func installStockClients(t *testing.T) string {
+	t.Helper()
+	switch {
+	case testing.Short():
+		t.Skip("it takes a minute and a registry; -short leaves it out")
+	case os.Getenv(askedForSDKs) == "":
+		t.Skipf("%s is not set; make test-sdks sets it, and needs Node.js and npm", askedForSDKs)
+	}
+	for _, program := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is not installed: %v", program, err)
+		}
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("nodejs")); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	npm := exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
+	npm.Dir = dir
+	if out, err := npm.CombinedOutput(); err != nil {
+		t.Fatalf("install the clients: %v\n%s", err, out)
+	}
+	return dir
+}
+
+// askNode asks by a program of Node.js, in a process of its own. It sees nothing of
+// the environment: libraries read credentials and addresses there.
+func askNode(dir, script string) func(*testing.T, question) answered {
+	return func(t *testing.T, q question) answered {
+		t.Helper()
+		asked, err := json.Marshal(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		node := exec.CommandContext(ctx, "node", script)
+		node.Dir, node.Env = dir, []string{"PATH=" + os.Getenv("PATH")}
+		node.Stdin = bytes.NewReader(asked)
+		var complaint bytes.Buffer
+		node.Stderr = &complaint
+		out, err := node.Output()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", script, err, complaint.Bytes())
+		}
+		var a answered
+		if err := json.Unmarshal(out, &a); err != nil {
+			t.Fatalf("%s prints %q: %v", script, out, err)
+		}
+		return a
+	}
+}
