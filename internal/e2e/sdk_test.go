@@ -65,7 +65,7 @@ type answered struct {
 type stock struct {
 	name string
 	ask  func(t *testing.T, q question) answered
-	// repeatsAnyway says that it heeds no X-Should-Retry.
+	// repeatsAnyway says that it heeds no X-Should-Retry, and does not count its tries.
 	repeatsAnyway bool
 	// ownOption says that it has an option for a key, which it is known to drop.
 	ownOption bool
@@ -281,6 +281,9 @@ func droppedWhileHeld(t *testing.T, v *visit) {
 	v.wantText(t, v.ask(t))
 	v.wantRepeated(t)
 	v.wantOneExecution(t)
+	if n := v.executions(); n != 1 && !v.stock.repeatsAnyway {
+		t.Errorf("%d executions; want 1, since the repeat says that it is one", n)
+	}
 }
 
 func droppedAnswer(t *testing.T, v *visit) {
