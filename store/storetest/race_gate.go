@@ -35,6 +35,14 @@ func testRaceRevoke(f *fixture) {
 		switch got := f.get(job.ID); len(before.Claimed) {
 		case 0:
 			f.decide()
+			if got.State == onejob.JobQueued { // who met the revocation did not wait for it, and set the job aside
+				f.advance(2 * time.Minute)
+				late, err := f.s.AttemptClaim(f.Context(), onejob.AttemptClaimParams{StartParams: claimer(), Max: 10, Mark: true})
+				f.noError(err)
+				if len(late.Claimed) != 0 {
+					f.Fatalf("round %d: an attempt started long after the revocation", round)
+				}
+			}
 			f.wantJob(job.ID, onejob.JobBlocked, onejob.BlockFailoverNotCertified)
 			f.cancel(job.ID) // or the next certificate frees it
 		default: // it was marked before the revocation took
