@@ -1,3 +1,5 @@
+//go:build sdks
+
 package e2e_test
 
 import (

@@ -1,3 +1,5 @@
+//go:build sdks
+
 package e2e_test
 
 import (
@@ -9,9 +11,6 @@ import (
 	"testing"
 	"time"
 )
-
-// askedForSDKs is set by make test-sdks.
-const askedForSDKs = "ONEJOB_E2E_SDKS"
 
 func TestStockNodeClients(t *testing.T) {
 	t.Parallel()
@@ -34,11 +33,8 @@ func TestStockNodeClients(t *testing.T) {
 // Their install scripts are not run.
 func installStockClients(t *testing.T) string {
 	t.Helper()
-	switch {
-	case testing.Short():
+	if testing.Short() {
 		t.Skip("it takes a minute and a registry; -short leaves it out")
-	case os.Getenv(askedForSDKs) == "":
-		t.Skipf("%s is not set; make test-sdks sets it, and needs Node.js and npm", askedForSDKs)
 	}
 	for _, program := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(program); err != nil {

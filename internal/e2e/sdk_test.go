@@ -1,3 +1,7 @@
+//go:build sdks
+
+// The libraries are large: make test-sdks compiles them, and nothing else does.
+
 package e2e_test
 
 import (
