@@ -192,7 +192,7 @@ func (v *visit) atProvider() int {
 }
 
 // wantOneExecution holds for a call with a key, whatever the library repeats. Without
-// one nothing is promised but that the work is done.
+// one it is promised only where a repeat says that it is one, and here that the work is done.
 func (v *visit) wantOneExecution(t *testing.T) {
 	t.Helper()
 	switch n := v.executions(); {
