@@ -2,8 +2,8 @@
 //
 // The input of a job is the body of a request. Its model is replaced by the
 // target's and max_tokens is filled in when it is missing; every other byte is
-// left as it is. Streaming is refused before anything is sent: an answer counts
-// only when it is whole.
+// left as it is. An answer that is asked for as a stream is shown as it comes
+// ([onejob.Request.Chunk]), and counts only when it is whole.
 package anthropic
 
 import (
@@ -134,11 +134,19 @@ func (p *Provider) Digest() string {
 
 // Call asks for one message.
 func (p *Provider) Call(ctx context.Context, req onejob.Request) (onejob.Answer, error) {
+	streams, err := wire.WantsStream(req.Input)
+	if err != nil {
+		return onejob.Answer{}, wire.Unsent("input_refused", err.Error())
+	}
 	body, err := p.body(req.Input)
 	if err != nil {
 		return onejob.Answer{}, wire.Unsent("input_refused", err.Error())
 	}
 	m := wire.Message{URL: p.url, Header: p.header(req), Body: body, KeySent: req.ProviderKey != ""}
+	if streams {
+		m.Assembler = &messageStream{}
+		m.Header.Set("Accept", wire.EventStream)
+	}
 	return p.reading.Read(p.client.Send(ctx, req, m))
 }
 
@@ -148,9 +156,6 @@ func (p *Provider) Close() { p.client.Close() }
 // body is the input under the target's model, with a bound on its length, and to the
 // upstreams that it may ask.
 func (p *Provider) body(input []byte) ([]byte, error) {
-	if err := wire.RefuseStream(input); err != nil {
-		return nil, err
-	}
 	body, err := wire.WithMember(input, "model", p.model)
 	if err == nil && len(p.opts.Upstream) > 0 {
 		body, err = wire.WithMember(body, prompt.UpstreamMember, prompt.Upstream(p.opts.Upstream))
@@ -197,7 +202,7 @@ func inspect(s *wire.Seen) {
 func (p *Provider) price(s *wire.Seen) wire.Price {
 	object, _ := s.JSON.(map[string]any)
 	model, _ := object["model"].(string)
-	price := wire.Price{Usage: wire.Member(s.Body, "usage"), Model: model}
+	price := wire.Price{Usage: wire.Member(s.Document(), "usage"), Model: model}
 	if price.Usage == nil {
 		return price
 	}

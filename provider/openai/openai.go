@@ -2,8 +2,8 @@
 // OpenAI, and of the many servers that speak them.
 //
 // The input of a job is the body of a request. Its model is replaced by the
-// target's; every other byte is left as it is. Streaming is refused before
-// anything is sent: an answer counts only when it is whole.
+// target's; every other byte is left as it is. An answer that is asked for as a stream
+// is shown as it comes ([onejob.Request.Chunk]), and counts only when it is whole.
 //
 // A response can be made in the background: the provider answers at once with an
 // id and is asked by it until it is done. See [Options.Background].
@@ -179,30 +179,38 @@ func (p *Provider) Digest() string {
 
 // Call asks for one completion or response.
 func (p *Provider) Call(ctx context.Context, req onejob.Request) (onejob.Answer, error) {
-	body, err := p.body(req.Input)
+	body, streams, err := p.body(req.Input)
 	if err != nil {
 		return onejob.Answer{}, wire.Unsent("input_refused", err.Error())
 	}
 	m := wire.Message{URL: p.url, Header: p.header(req), Body: body, KeySent: req.ProviderKey != ""}
+	if streams {
+		m.Assembler = p.opts.API.assembler()
+		m.Header.Set("Accept", wire.EventStream)
+	}
 	return p.reading.Read(p.client.Send(ctx, req, m))
 }
 
 // Close drops the idle connections.
 func (p *Provider) Close() { p.client.Close() }
 
-// body is the input under the target's model, and to the upstreams that it may ask.
-func (p *Provider) body(input []byte) ([]byte, error) {
-	if err := wire.RefuseStream(input); err != nil {
-		return nil, err
+// body is the input under the target's model, and to the upstreams that it may ask. It
+// reports whether the answer is to come as a stream.
+func (p *Provider) body(input []byte) (body []byte, streams bool, err error) {
+	if streams, err = wire.WantsStream(input); err != nil {
+		return nil, false, err
 	}
-	body, err := wire.WithMember(input, "model", p.model)
+	if streams && (p.opts.Background || !p.opts.API.prompted()) {
+		return nil, false, errors.New("the input asks for a stream, which this target does not make; leave stream out")
+	}
+	body, err = wire.WithMember(input, "model", p.model)
 	if err == nil && len(p.opts.Upstream) > 0 {
 		body, err = wire.WithMember(body, prompt.UpstreamMember, prompt.Upstream(p.opts.Upstream))
 	}
-	if err != nil || !p.opts.Background {
-		return body, err
+	if err == nil && p.opts.Background {
+		body, err = background(body)
 	}
-	return background(body)
+	return body, streams, err
 }
 
 func (p *Provider) header(req onejob.Request) http.Header {
@@ -259,7 +267,7 @@ func inspectChoice(s *wire.Seen, choice any) {
 func (p *Provider) price(s *wire.Seen) wire.Price {
 	object, _ := s.JSON.(map[string]any)
 	model, _ := object["model"].(string)
-	price := wire.Price{Usage: wire.Member(s.Body, "usage"), Model: model}
+	price := wire.Price{Usage: wire.Member(s.Document(), "usage"), Model: model}
 	if price.Usage == nil {
 		return price
 	}

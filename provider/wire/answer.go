@@ -41,6 +41,9 @@ type Price struct {
 // Read says what an exchange proves, in the words of a [onejob.Provider].
 func (r *Reading) Read(s *Seen) (onejob.Answer, error) {
 	s.MediaType = r.MediaType
+	if s.events {
+		s.MediaType = EventStream
+	}
 	if s.is2xx() && s.Trouble == "" && s.IsJSON {
 		r.inspect(s)
 	}

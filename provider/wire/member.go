@@ -108,18 +108,23 @@ func HasMember(object []byte, name string) bool {
 	return slices.ContainsFunc(spans, func(s span) bool { return s.name == name })
 }
 
-// RefuseStream returns an error for an input that is no JSON object, or asks for
-// a stream: what arrives in pieces has no one moment at which it is whole.
-func RefuseStream(input []byte) error {
-	spans, err := members(input)
+// WantsStream reports whether a body asks for its answer in pieces. It returns an error
+// for one that is no JSON object, or says so in no way that all read alike.
+func WantsStream(body []byte) (bool, error) {
+	spans, err := members(body)
 	if err != nil {
-		return fmt.Errorf("the input is %w", errNotObject)
+		return false, fmt.Errorf("the input is %w", errNotObject)
 	}
+	said, wants := false, false
 	for _, s := range spans {
-		value := string(input[s.start:s.end])
-		if s.name == "stream" && value != "false" && value != "null" {
-			return errors.New("the input asks for a stream; leave stream out")
+		if s.name != "stream" {
+			continue
 		}
+		value := string(body[s.start:s.end])
+		if said || value != "true" && value != "false" && value != "null" {
+			return false, errors.New("the input says stream twice, or neither true nor false")
+		}
+		said, wants = true, value == "true"
 	}
-	return nil
+	return wants, nil
 }
