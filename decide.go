@@ -278,7 +278,7 @@ func (d *decider) after(last *Attempt) Decision {
 		return d.exhausted(last, fmt.Sprintf("%d attempts failed", d.spent("")))
 	}
 	if last.Next == NextNowhere {
-		return d.exhausted(last, "the input was refused")
+		return d.exhausted(last, whyNowhere(last))
 	}
 	if d.ask.Target != "" {
 		return d.asked(last)
@@ -292,6 +292,15 @@ func (d *decider) after(last *Attempt) Decision {
 		refused = append(refused, v.Candidate(last.Target))
 	}
 	return d.fallback(d.untried(), last, refused)
+}
+
+// whyNowhere says why nothing follows an attempt.
+func whyNowhere(last *Attempt) string {
+	switch last.Outcome {
+	case OutcomeExecutedFailed, OutcomeContractViolation, OutcomeCancelled:
+		return "the answer had begun to be shown, so that no other may follow"
+	}
+	return "the input was refused"
 }
 
 // repeat is the gate's word about a target that was tried already. It is asked for
@@ -464,10 +473,10 @@ func (d *decider) exhausted(last *Attempt, why string) Decision {
 	}
 	code := FailureAttemptsExhausted
 	switch {
-	case last.Next == NextNowhere:
-		code = FailureRefused
 	case last.Outcome == OutcomeExecutedFailed || last.Outcome == OutcomeContractViolation:
 		code = FailureExecutedFailed
+	case last.Next == NextNowhere:
+		code = FailureRefused
 	}
 	if last.Error != nil {
 		why += "; the last: " + last.Error.Message

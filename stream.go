@@ -13,8 +13,8 @@ import (
 // go once the job has succeeded, whose result has them all, and otherwise with its
 // payload.
 type StreamStore interface {
-	// ChunkAppend adds pieces to answers, each under its attempt's claim token while that
-	// is running or unknown. A repeat of one that is there changes nothing.
+	// ChunkAppend adds pieces to answers of open jobs, each under its attempt's claim
+	// token while that is running or unknown. A repeat of one that is there changes nothing.
 	ChunkAppend(ctx context.Context, params []ChunkAppendParams) ([]ChunkAppendResult, error)
 	// ChunkList reads pieces of one job's answer in their order: at most [MaxChunksListed].
 	ChunkList(ctx context.Context, params ChunkListParams) (Chunks, error)
@@ -40,7 +40,8 @@ type ChunkAppendParams struct {
 
 // ChunkAppendResult says what became of one piece. Err is nil if it is kept,
 // [ErrClaimLost] if the attempt is not held under the token any more, and
-// [ErrStreamTaken] if the job keeps another attempt's pieces, which is then in state Leader.
+// [ErrStreamTaken] if the job keeps another attempt's pieces, which is then in state Leader,
+// or has another's answer.
 type ChunkAppendResult struct {
 	Err    error
 	Leader AttemptState
@@ -61,11 +62,13 @@ type Chunks struct {
 	Bodies  [][]byte
 }
 
-// JudgeChunk says why a piece was not added. leader is the attempt whose pieces the
+// JudgeChunk says why a piece of an attempt of a job in that state was not added. leader is the attempt whose pieces the
 // job keeps, nil for none, and kept says that the piece is there already.
-func JudgeChunk(p *ChunkAppendParams, a, leader *Attempt, kept bool) ChunkAppendResult {
+func JudgeChunk(p *ChunkAppendParams, job JobState, a, leader *Attempt, kept bool) ChunkAppendResult {
 	switch {
-	case a == nil || a.ClaimToken != p.ClaimToken || a.State != AttemptRunning && a.State != AttemptUnknown:
+	case a != nil && job == JobSucceeded && a.State.InDoubt():
+		return ChunkAppendResult{Err: ErrStreamTaken, Leader: AttemptSucceeded}
+	case job.Terminal() || a == nil || a.ClaimToken != p.ClaimToken || a.State != AttemptRunning && a.State != AttemptUnknown:
 		return ChunkAppendResult{Err: ErrorOfLostClaim(p.Ref)}
 	case leader != nil && leader.Number != a.Number:
 		return ChunkAppendResult{Err: ErrStreamTaken, Leader: leader.State}

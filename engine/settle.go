@@ -21,6 +21,7 @@ func (e *Engine) settle(t *trial, s said) {
 	if !e.judge(t, &p) {
 		return
 	}
+	t.feed.amend(&p)
 	e.opts.Observer.AttemptEnded(t.target.Name, p.Outcome, time.Since(t.began))
 	e.finish(t, p)
 }
@@ -126,6 +127,9 @@ func (e *Engine) finished(t *trial, p onejob.AttemptFinishParams, r onejob.Attem
 		e.opts.Signals.JobGiven(won)
 	} else {
 		e.opts.Signals.JobChanged(t.Job.ID)
+	}
+	if r.State == onejob.AttemptSucceeded {
+		t.feed.forget()
 	}
 	e.tell(t.Job, t, r)
 }

@@ -19,7 +19,7 @@ func (s *Store) ChunkAppend(ctx context.Context, params []onejob.ChunkAppendPara
 	return each(ctx, s, params, func(p *onejob.ChunkAppendParams, _ time.Time) onejob.ChunkAppendResult {
 		r := s.jobs[p.Ref.JobID]
 		if r == nil {
-			return onejob.JudgeChunk(p, nil, nil, false)
+			return onejob.JudgeChunk(p, "", nil, nil, false)
 		}
 		a := onejob.AttemptOf(&r.job, p.Ref.ID)
 		has := s.chunks[p.Ref.JobID]
@@ -28,18 +28,18 @@ func (s *Store) ChunkAppend(ctx context.Context, params []onejob.ChunkAppendPara
 			leader = &r.job.Attempts[has.attempt-1]
 		}
 		kept := has != nil && p.Number >= 0 && p.Number < len(has.bodies)
-		if judged := onejob.JudgeChunk(p, a, leader, true); judged.Err != nil || kept {
+		if judged := onejob.JudgeChunk(p, r.job.State, a, leader, true); judged.Err != nil || kept {
 			return judged
 		}
 		switch {
 		case len(p.Body) == 0 || len(p.Body) > onejob.MaxChunkBytes:
-			return onejob.JudgeChunk(p, a, leader, false)
+			return onejob.JudgeChunk(p, r.job.State, a, leader, false)
 		case has == nil && p.Number == 0:
 			s.chunks[p.Ref.JobID] = &chunks{attempt: a.Number, bodies: [][]byte{bytes.Clone(p.Body)}}
 		case has != nil && p.Number == len(has.bodies):
 			has.bodies = append(has.bodies, bytes.Clone(p.Body))
 		default:
-			return onejob.JudgeChunk(p, a, leader, false)
+			return onejob.JudgeChunk(p, r.job.State, a, leader, false)
 		}
 		return onejob.ChunkAppendResult{}
 	})

@@ -19,15 +19,17 @@ INSERT INTO chunks (part, job_id, number, attempt, previous, body)
 SELECT a.part, a.job_id, u.number, a.number, CASE u.number WHEN 0 THEN NULL ELSE u.number - 1 END, u.body
   FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[], $5::integer[], $6::bytea[]) AS u (part, job_id, id, token, number, body)
   JOIN attempts a ON a.part = u.part AND a.job_id = u.job_id AND a.id = u.id AND a.claim_token = u.token AND a.state IN ('running', 'unknown')
+  JOIN job_states s ON s.part = a.part AND s.job_id = a.job_id AND s.finished_at IS NULL
  WHERE u.number = 0
     OR EXISTS (SELECT FROM chunks c WHERE c.part = a.part AND c.job_id = a.job_id AND c.attempt = a.number AND c.number = u.number - 1)
 ON CONFLICT (part, job_id, number) DO NOTHING
 RETURNING job_id`
 
 	sqlChunkLeader = `
-SELECT a.number, a.state, a.claim_token, l.number, l.state,
+SELECT s.state, a.number, a.state, a.claim_token, l.number, l.state,
        EXISTS (SELECT FROM chunks c WHERE c.part = a.part AND c.job_id = a.job_id AND c.number = $4)
   FROM attempts a
+  JOIN job_states s ON s.part = a.part AND s.job_id = a.job_id
   LEFT JOIN chunks f ON f.part = a.part AND f.job_id = a.job_id AND f.number = 0
   LEFT JOIN attempts l ON l.part = f.part AND l.job_id = f.job_id AND l.number = f.attempt
  WHERE a.part = $1 AND a.job_id = $2 AND a.id = $3`
@@ -82,15 +84,16 @@ func (s *Store) ChunkAppend(ctx context.Context, params []onejob.ChunkAppendPara
 
 // refuseChunk says why a piece was not added.
 func (s *Store) refuseChunk(ctx context.Context, p *onejob.ChunkAppendParams) (onejob.ChunkAppendResult, error) {
+	var job onejob.JobState
 	var own onejob.Attempt
 	var number pgtype.Int4
 	var state pgtype.Text
 	var kept bool
 	err := s.pool.QueryRow(ctx, sqlChunkLeader, int16(p.Ref.Part), clean(p.Ref.JobID), clean(p.Ref.ID), int32(p.Number)).
-		Scan(&own.Number, &own.State, &own.ClaimToken, &number, &state, &kept)
+		Scan(&job, &own.Number, &own.State, &own.ClaimToken, &number, &state, &kept)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return onejob.JudgeChunk(p, nil, nil, false), nil
+		return onejob.JudgeChunk(p, "", nil, nil, false), nil
 	case err != nil:
 		return onejob.ChunkAppendResult{}, err
 	}
@@ -98,7 +101,7 @@ func (s *Store) refuseChunk(ctx context.Context, p *onejob.ChunkAppendParams) (o
 	if number.Valid {
 		leader = &onejob.Attempt{Number: int(number.Int32), State: onejob.AttemptState(state.String)}
 	}
-	return onejob.JudgeChunk(p, &own, leader, kept), nil
+	return onejob.JudgeChunk(p, job, &own, leader, kept), nil
 }
 
 // ChunkList implements [onejob.StreamStore].

@@ -17,7 +17,7 @@ func (s *Store) ChunkAppend(ctx context.Context, params []onejob.ChunkAppendPara
 func (x *tx) appendChunk(p *onejob.ChunkAppendParams) (onejob.ChunkAppendResult, error) {
 	n, err := x.exec(`
 		INSERT INTO chunks (seq, number, attempt, previous, body)
-		SELECT a.seq, ?1, a.number, CASE ?1 WHEN 0 THEN NULL ELSE ?1 - 1 END, ?2 FROM attempts a
+		SELECT a.seq, ?1, a.number, CASE ?1 WHEN 0 THEN NULL ELSE ?1 - 1 END, ?2 FROM attempts a JOIN job_states s ON s.seq = a.seq AND s.finished_at IS NULL
 		WHERE a.seq = (SELECT seq FROM jobs WHERE part = ?3 AND id = ?4) AND a.id = ?5 AND a.claim_token = ?6 AND a.state IN ('running', 'unknown')
 			AND (?1 = 0 OR EXISTS (SELECT 1 FROM chunks c WHERE c.seq = a.seq AND c.attempt = a.number AND c.number = ?1 - 1))
 		ON CONFLICT (seq, number) DO NOTHING`,
@@ -32,7 +32,7 @@ func (x *tx) appendChunk(p *onejob.ChunkAppendParams) (onejob.ChunkAppendResult,
 func (x *tx) refuseChunk(p *onejob.ChunkAppendParams) (onejob.ChunkAppendResult, error) {
 	j, err := x.job(`WHERE j.part = ? AND j.id = ?`, int(p.Ref.Part), p.Ref.JobID)
 	if err != nil || j == nil {
-		return onejob.JudgeChunk(p, nil, nil, false), err
+		return onejob.JudgeChunk(p, "", nil, nil, false), err
 	}
 	var leader *onejob.Attempt
 	kept := false
@@ -42,7 +42,7 @@ func (x *tx) refuseChunk(p *onejob.ChunkAppendParams) (onejob.ChunkAppendResult,
 		kept = kept || number == p.Number
 		return nil
 	}, int(p.Ref.Part), p.Ref.JobID, p.Number)
-	return onejob.JudgeChunk(p, onejob.AttemptOf(&j.Job, p.Ref.ID), leader, kept), err
+	return onejob.JudgeChunk(p, j.State, onejob.AttemptOf(&j.Job, p.Ref.ID), leader, kept), err
 }
 
 func attemptNumbered(j *onejob.Job, number int) *onejob.Attempt {

@@ -18,6 +18,7 @@ func streaming() []promise {
 		{name: "Chunk/OnlyUnderTheClaim", test: testChunkClaim},
 		{name: "Chunk/OfAnUnknownAttemptToo", test: testChunkUnknown},
 		{name: "Chunk/NeverOfTwoAttempts", test: testChunkTaken},
+		{name: "Chunk/NeverAfterTheAnswer", test: testChunkLate},
 		{name: "Chunk/EachRowOfABatchIsJudgedByItself", test: testChunkBatch},
 		{name: "Chunk/DroppedOnceTheResultHasThem", test: testChunkDrop},
 		{name: "Chunk/GoneWithThePayload", test: testChunkPurge},
@@ -148,6 +149,18 @@ func testChunkTaken(f *fixture) {
 		f.Errorf("after the end of the shown one it was answered %v, %q; want that an unknown attempt is shown", r.Err, r.Leader)
 	}
 	f.wantChunks(second, 0, "one", "two")
+}
+
+// What is late is not shown after the winner's pieces are gone.
+func testChunkLate(f *fixture) {
+	f.streams(f.s)
+	first := f.running("k1", racing(2, "a", "b"))
+	second := f.mark(f.start(onejob.AttemptStartParams{JobID: first.JobID, Lane: 1, StartParams: claimer()}))
+	f.finish(second, onejob.OutcomeSucceeded)
+	if r := f.tryChunk(chunkOf(first, 0, "uno")); !errors.Is(r.Err, onejob.ErrStreamTaken) || r.Leader != onejob.AttemptSucceeded {
+		f.Errorf("a piece of a job that has succeeded was answered %v, %q; want that another has answered", r.Err, r.Leader)
+	}
+	f.wantChunks(first, 0)
 }
 
 func testChunkBatch(f *fixture) {

@@ -1,0 +1,299 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/onejob-dev/onejob"
+	"github.com/onejob-dev/onejob/engine"
+)
+
+const theEnd = "[done]"
+
+// streams shows pieces, one each pause, and ends as end says. A piece that nobody wants
+// ends it.
+func streams(pause time.Duration, pieces []string, end behaviour) behaviour {
+	return func(ctx context.Context, r onejob.Request) (onejob.Answer, error) {
+		r.Sent()
+		for _, piece := range pieces {
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				return cutOff(ctx, r)
+			}
+			if err := r.Chunk([]byte(piece)); err != nil {
+				return onejob.Answer{}, err
+			}
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return cutOff(ctx, r)
+		}
+		return end(ctx, r)
+	}
+}
+
+// wholeOf answers with pieces and the end, which nobody was shown.
+func wholeOf(pieces ...string) behaviour {
+	return func(context.Context, onejob.Request) (onejob.Answer, error) {
+		return onejob.Answer{Body: []byte(strings.Join(pieces, "") + theEnd), ContentType: "text/event-stream"}, nil
+	}
+}
+
+func ends(outcome onejob.Outcome) behaviour {
+	return func(context.Context, onejob.Request) (onejob.Answer, error) {
+		return onejob.Answer{Outcome: outcome, Failure: &onejob.Failure{Code: "test", Message: "it ended so"}}, nil
+	}
+}
+
+func cutOff(ctx context.Context, _ onejob.Request) (onejob.Answer, error) {
+	return onejob.Answer{}, ctx.Err()
+}
+
+var hello = []string{"hel", "lo", " world"}
+
+// follow returns all that is shown of a job until it has an answer, or only somebody
+// else can give one.
+func (w *world) follow(id string) (shown string, f *onejob.Follower) {
+	w.t.Helper()
+	f = w.client.Follow("o", w.get(id))
+	defer f.Stop()
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Hour)
+	defer cancel()
+	for {
+		piece, err := f.Next(ctx, func(j *onejob.Job) bool { return j.State.Terminal() || j.State == onejob.JobBlocked })
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if len(piece) == 0 {
+			break
+		}
+		shown += string(piece)
+	}
+	if f.Job().State == onejob.JobSucceeded {
+		rest, err := f.Rest()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		shown += string(rest)
+	}
+	return shown, f
+}
+
+func (w *world) kept(job *onejob.Job) string {
+	w.t.Helper()
+	list, err := w.store.(onejob.StreamStore).ChunkList(w.t.Context(), onejob.ChunkListParams{Job: onejob.JobRef{Part: job.Part, ID: job.ID}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var all string
+	for _, body := range list.Bodies {
+		all += string(body)
+	}
+	return all
+}
+
+func TestAnAnswerIsShownAsItComesAndAgainFromItsFirstByte(t *testing.T) {
+	in(t, setting{targets: map[string]behaviour{"a": streams(time.Second, hello, wholeOf(hello...))}}, func(w *world) {
+		job := w.submit("1")
+		f := w.client.Follow("o", job)
+		defer f.Stop()
+		for _, want := range hello {
+			piece, err := f.Next(w.t.Context(), func(j *onejob.Job) bool { return j.State.Terminal() })
+			if string(piece) != want || err != nil {
+				t.Fatalf("%q, %v was shown; want %q", piece, err, want)
+			}
+			if again := w.client.Follow("o", job); true {
+				all, err := again.Next(w.t.Context(), func(*onejob.Job) bool { return true })
+				again.Stop()
+				if !strings.HasSuffix(string(all), want) || !strings.HasPrefix(string(all), hello[0]) || err != nil {
+					t.Errorf("who comes now is shown %q, %v; want all until %q", all, err, want)
+				}
+			}
+		}
+		if a := f.Attempt(); a == nil || a.Number != 1 || a.Target != "a" {
+			t.Errorf("shown is attempt %+v; want the first, at a", a)
+		}
+		job = w.until(job.ID, onejob.JobSucceeded)
+		piece, err := f.Next(w.t.Context(), func(j *onejob.Job) bool { return j.State.Terminal() })
+		rest, restErr := f.Rest()
+		if len(piece) != 0 || err != nil || restErr != nil || string(rest) != theEnd {
+			t.Errorf("at the end %q and %q, %v, %v; want the end alone", piece, rest, err, restErr)
+		}
+		time.Sleep(time.Second)
+		if kept := w.kept(job); kept != "" {
+			t.Errorf("beside the result %q is still kept", kept)
+		}
+		if shown, _ := w.follow(job.ID); shown != "hello world"+theEnd {
+			t.Errorf("a repeat is shown %q", shown)
+		}
+	})
+}
+
+func TestAFailureAfterSomethingWasShownIsTheEndAndBeforeItIsNot(t *testing.T) {
+	policy := onejob.Policy{Targets: []string{"a", "b"}, Failover: onejob.FailoverDeclared, FailoverWhy: "test"}
+	for _, c := range []struct {
+		pieces []string
+		want   string
+	}{
+		{hello, "failed: 1@a=failed"},
+		{nil, "succeeded: 1@a=failed 2@b=succeeded"},
+	} {
+		t.Run(c.want, func(t *testing.T) {
+			targets := map[string]behaviour{"a": streams(time.Second, c.pieces, ends(onejob.OutcomeExecutedFailed)), "b": streams(time.Second, hello, wholeOf(hello...))}
+			in(t, setting{policy: policy, targets: targets}, func(w *world) {
+				id := w.submit("1").ID
+				shown, f := w.follow(id)
+				if got := states(f.Job()); got != c.want {
+					t.Errorf("%s; want %s", got, c.want)
+				}
+				if f.Job().State == onejob.JobFailed && (shown != "hello world" || f.Job().Error.Code != onejob.FailureExecutedFailed) {
+					t.Errorf("%q was shown, error %+v; want all that came, and that it was executed and failed", shown, f.Job().Error)
+				}
+			})
+		})
+	}
+}
+
+func TestAnAnswerThatBreaksItsContractIsNotShownToItsEnd(t *testing.T) {
+	targets := map[string]behaviour{"a": streams(time.Millisecond, hello, wholeOf("broken")), "b": answers(`1`)}
+	in(t, setting{policy: underContract(onejob.EffectNone, "a", "b"), targets: targets, engine: engine.Options{Contracts: &held{}}}, func(w *world) {
+		shown, f := w.follow(w.submit("1").ID)
+		if got, want := states(f.Job()), "failed: 1@a=failed"; got != want || strings.Contains(shown, theEnd) {
+			t.Errorf("%s, shown %q; want %s, and no end", got, shown, want)
+		}
+	})
+}
+
+// A cut stream is no success: what came is there, and nothing is done again by itself.
+func TestACutAnswerIsKeptAndStaysInDoubt(t *testing.T) {
+	policy := onejob.Policy{Targets: []string{"a", "b"}, Failover: onejob.FailoverDeclared, FailoverWhy: "test"}
+	targets := map[string]behaviour{"a": streams(time.Millisecond, hello, ends(onejob.OutcomeResultLost)), "b": answers(`1`)}
+	in(t, setting{policy: policy, targets: targets}, func(w *world) {
+		id := w.submit("1").ID
+		shown, f := w.follow(id)
+		if got, want := states(f.Job()), "blocked: 1@a=unknown"; got != want || shown != "hello world" {
+			t.Errorf("%s, shown %q; want %s and all that came", got, shown, want)
+		}
+		time.Sleep(24 * time.Hour)
+		if again, _ := w.follow(id); again != "hello world" || w.calls.count() != 1 {
+			t.Errorf("a day later %q is shown, %d calls; want the same and one", again, w.calls.count())
+		}
+	})
+}
+
+func TestTheFirstPieceDecidesARaceAndTheLoserIsLeft(t *testing.T) {
+	policy := onejob.Policy{Targets: []string{"slow", "fast"}, Lanes: 2, RaceAfter: time.Second, Timeout: time.Hour}
+	targets := map[string]behaviour{
+		"slow": streams(10*time.Second, hello, wholeOf(hello...)),
+		"fast": streams(3*time.Second, []string{"hi", " there", "!"}, wholeOf("hi there!")),
+	}
+	in(t, setting{policy: policy, targets: targets}, func(w *world) {
+		id := w.submit("1").ID
+		shown, f := w.follow(id)
+		if shown != "hi there!"+theEnd {
+			t.Errorf("%q was shown; want the answer of the second lane", shown)
+		}
+		time.Sleep(time.Minute)
+		job := w.get(id)
+		if got, want := states(job), "succeeded: 1@slow=cancelled 2@fast=succeeded"; got != want {
+			t.Errorf("%s; want %s", got, want)
+		}
+		if a := f.Attempt(); a == nil || a.Target != "fast" {
+			t.Errorf("shown was %+v; want the attempt at fast", a)
+		}
+	})
+}
+
+func TestNobodyRacesAgainstAnAnswerThatIsShown(t *testing.T) {
+	policy := onejob.Policy{Targets: []string{"a", "b"}, Lanes: 2, RaceAfter: 10 * time.Second, Timeout: time.Hour}
+	targets := map[string]behaviour{"a": streams(6*time.Second, hello, wholeOf(hello...)), "b": answers(`1`)}
+	in(t, setting{policy: policy, targets: targets}, func(w *world) {
+		w.until(w.submit("1").ID, onejob.JobSucceeded)
+		if n := w.calls.count(); n != 1 {
+			t.Errorf("%d calls; want 1", n)
+		}
+	})
+}
+
+func TestSilenceCountsFromTheLastPiece(t *testing.T) {
+	pieces := strings.Split(strings.Repeat("word ", 20), " ")
+	targets := map[string]behaviour{"a": inOrder(
+		streams(9*time.Second, pieces[:20], wholeOf(pieces[:20]...)),
+		streams(9*time.Second, pieces[:3], answersAfter(time.Minute, "late")),
+	)}
+	in(t, setting{policy: onejob.Policy{Timeout: 10 * time.Second, Linger: time.Hour}, targets: targets}, func(w *world) {
+		w.until(w.submit("1").ID, onejob.JobSucceeded)
+		id := w.submit("2").ID
+		if got := states(w.until(id, onejob.JobBlocked)); got != "blocked: 1@a=unknown" {
+			t.Errorf("%s; want it unknown once nothing more comes", got)
+		}
+		w.until(id, onejob.JobSucceeded)
+	})
+}
+
+// flaky is a store that does not confirm pieces, though it may have kept them.
+type flaky struct {
+	onejob.Store
+	onejob.StreamStore
+	calls atomic.Int32
+}
+
+func (s *flaky) ChunkAppend(ctx context.Context, params []onejob.ChunkAppendParams) ([]onejob.ChunkAppendResult, error) {
+	n := s.calls.Add(1)
+	if n%3 == 1 {
+		return nil, onejob.Unavailable(errNoAnswer)
+	}
+	results, err := s.StreamStore.ChunkAppend(ctx, params)
+	if n%3 == 2 {
+		return nil, onejob.Unavailable(errNoAnswer)
+	}
+	return results, err
+}
+
+func TestAPieceThatWasNotConfirmedIsThereOnce(t *testing.T) {
+	pieces := strings.SplitAfter("one two three four five six seven eight nine ten", " ")
+	wrap := func(s onejob.Store) onejob.Store { return &flaky{Store: s, StreamStore: s.(onejob.StreamStore)} }
+	targets := map[string]behaviour{"a": streams(time.Second, pieces, ends(onejob.OutcomeResultLost))}
+	in(t, setting{targets: targets, wrap: wrap}, func(w *world) {
+		shown, _ := w.follow(w.submit("1").ID)
+		if shown != strings.Join(pieces, "") {
+			t.Errorf("%q was shown; want each piece once, in order", shown)
+		}
+	})
+}
+
+func TestWhatWasShownOfOneAttemptIsNotWentOnWithAnothers(t *testing.T) {
+	policy := onejob.Policy{Targets: []string{"a", "b"}, Failover: onejob.FailoverDeclared, FailoverWhy: "test", SendWithin: time.Second}
+	targets := map[string]behaviour{"a": streams(time.Second, hello, ends(onejob.OutcomeResultLost)), "b": streams(time.Second, []string{"hi"}, wholeOf("hi"))}
+	in(t, setting{policy: policy, targets: targets}, func(w *world) {
+		id := w.submit("1").ID
+		shown, f := w.follow(id)
+		time.Sleep(time.Hour)
+		_, _, err := w.client.Resolve(w.t.Context(), onejob.AttemptResolveParams{ID: f.Job().Attempts[0].ID, Owner: "o", Actor: "ann", Outcome: onejob.OutcomeExecutedFailed, Evidence: "seen in their log"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := w.client.Follow("o", w.get(id))
+		defer again.Stop()
+		first, err := again.Next(w.t.Context(), func(*onejob.Job) bool { return true })
+		if string(first) != shown || err != nil {
+			t.Fatalf("%q, %v is shown after the ruling; want %q", first, err, shown)
+		}
+		w.until(id, onejob.JobSucceeded)
+		if piece, err := again.Next(w.t.Context(), func(j *onejob.Job) bool { return j.State.Terminal() }); len(piece) > 0 || err != nil {
+			t.Errorf("%q, %v was shown; want nothing more", piece, err)
+		}
+		if rest, err := again.Rest(); !errors.Is(err, onejob.ErrAnotherAnswer) {
+			t.Errorf("the rest is %q, %v; want that another attempt has answered", rest, err)
+		}
+		if whole, _ := w.follow(id); whole != "hi"+theEnd {
+			t.Errorf("who comes now is shown %q; want the answer", whole)
+		}
+	})
+}
