@@ -113,8 +113,9 @@ func (f *Follower) read(ctx context.Context) (piece []byte, err error) {
 		if err != nil && len(piece) == 0 && ctx.Err() == nil {
 			return nil, Unavailable(err)
 		}
-		if len(list.Bodies) > 0 {
+		if len(list.Bodies) > 0 && f.attempt == 0 {
 			f.attempt = list.Attempt
+			f.refresh(ctx)
 		}
 		for _, body := range list.Bodies {
 			piece = append(piece, body...)
@@ -124,6 +125,17 @@ func (f *Follower) read(ctx context.Context) (piece []byte, err error) {
 		if err != nil || len(list.Bodies) < MaxChunksListed {
 			return piece, nil
 		}
+	}
+}
+
+// refresh reads a job whose answer has begun, if that is all that is known of it. If it
+// cannot be read what came is shown all the same.
+func (f *Follower) refresh(ctx context.Context) {
+	if f.Attempt() != nil {
+		return
+	}
+	if job, err := f.client.look(ctx, f.owner, f.job.ID); err == nil {
+		f.job = job
 	}
 }
 

@@ -52,6 +52,9 @@ type Options struct {
 	// Hold is the longest a call is held. Zero means 290 s: Node.js gives up a call
 	// without an answer after 300, and calls again.
 	Hold time.Duration
+	// Heartbeat is how long a stream may be silent before a sign of life, a comment, is
+	// sent. Zero means 15 s.
+	Heartbeat time.Duration
 	// TakeOverWithin is how long after its caller went without the answer the job of a
 	// call without a key may be taken over by a retry of it. Zero means 15 min, since
 	// libraries wait for up to 10; at most [onejob.MaxTakeOverWithin].
@@ -65,6 +68,7 @@ type Options struct {
 
 const (
 	defaultHold           = 290 * time.Second
+	defaultHeartbeat      = 15 * time.Second
 	defaultTakeOverWithin = 15 * time.Minute
 )
 
@@ -75,6 +79,7 @@ func New(opts Options) ([]httpapi.Door, error) {
 		return nil, &onejob.Error{Code: onejob.CodeInvalidArgument, Message: "invalid Options: " + err.Error(), Err: err}
 	}
 	opts.Hold = cmp.Or(opts.Hold, defaultHold)
+	opts.Heartbeat = cmp.Or(opts.Heartbeat, defaultHeartbeat)
 	opts.TakeOverWithin = cmp.Or(opts.TakeOverWithin, defaultTakeOverWithin)
 	opts.Lease = cmp.Or(opts.Lease, onejob.DefaultWaiterLease)
 	d := &doors{opts: opts, waiting: newKeeper(opts.Client, opts.Lease)}
@@ -92,8 +97,8 @@ func (o *Options) check() error {
 	switch {
 	case o.Client == nil:
 		return errors.New("Client is nil")
-	case o.Hold < 0 || o.Lease < 0 || o.TakeOverWithin < 0:
-		return errors.New("Hold, Lease or TakeOverWithin is negative")
+	case o.Hold < 0 || o.Heartbeat < 0 || o.Lease < 0 || o.TakeOverWithin < 0:
+		return errors.New("Hold, Heartbeat, Lease or TakeOverWithin is negative")
 	case o.TakeOverWithin > onejob.MaxTakeOverWithin:
 		return fmt.Errorf("TakeOverWithin is longer than %s", onejob.MaxTakeOverWithin)
 	}

@@ -84,6 +84,10 @@ func (v Visit) WriteJob(w http.ResponseWriter, job *onejob.Job) error {
 // WriteProblem answers with an error, as returning it does, for who goes on after that.
 func (v Visit) WriteProblem(w http.ResponseWriter, r *http.Request, err error) { v.api.fail(w, r, err) }
 
+// ErrorEvent is an error as an event of a stream that was begun to be answered: a
+// problem in both shapes, whose type is "error".
+func (v Visit) ErrorEvent(r *http.Request, err error) []byte { return v.api.errorEvent(r, err) }
+
 // Submitted counts what a submission found.
 func (v Visit) Submitted(kind string, existed bool, err error) {
 	v.api.observeSubmit(kind, existed, err)
