@@ -42,7 +42,7 @@ func (d *doors) call(api API) func(http.ResponseWriter, *http.Request, httpapi.V
 		p := onejob.SubmitParams{Owner: v.Owner, Key: key, Kind: m.Kind, Target: m.Target, Input: body}
 		switch {
 		case key != "":
-			return d.keyed(w, r, v, asked, p)
+			return d.keyed(w, r, v, m, asked, p)
 		case m.RequireKey:
 			return &onejob.Error{Code: onejob.CodeKeyMissing, Message: "this model takes only calls with an Idempotency-Key"}
 		}
@@ -77,14 +77,14 @@ func read(body []byte, api API) (request, error) {
 }
 
 // keyed serves a call that names its intent.
-func (d *doors) keyed(w http.ResponseWriter, r *http.Request, v httpapi.Visit, asked request, p onejob.SubmitParams) error {
+func (d *doors) keyed(w http.ResponseWriter, r *http.Request, v httpapi.Visit, m Model, asked request, p onejob.SubmitParams) error {
 	job, existed, watch, err := d.opts.Client.SubmitWatched(r.Context(), p)
 	v.Submitted(p.Kind, existed, err)
 	if err != nil {
 		return err
 	}
 	defer watch.Stop()
-	_, err = d.serve(w, r, v, recognised{intent: intentKeyed, asked: asked, job: job, existed: existed, watch: watch})
+	_, err = d.serve(w, r, v, recognised{intent: intentKeyed, asked: asked, model: m, job: job, existed: existed, watch: watch})
 	return err
 }
 
@@ -92,6 +92,7 @@ func (d *doors) keyed(w http.ResponseWriter, r *http.Request, v httpapi.Visit, a
 type recognised struct {
 	intent  string
 	asked   request
+	model   Model
 	job     *onejob.Job
 	existed bool
 	watch   *onejob.Watch
@@ -115,24 +116,38 @@ func (d *doors) serve(w http.ResponseWriter, r *http.Request, v httpapi.Visit, c
 	if c.asked.Stream {
 		return d.stream(w, r, v, job)
 	}
-	if !answerable(job) {
-		if job, err = d.hold(w, r, v, c.watch.Until); err != nil {
+	if answerable(job) {
+		return job.State.Terminal(), answer(w, job)
+	}
+	longest, doubtful := d.longest(v, r.Header), job.State == onejob.JobBlocked
+	if doubtful && c.model.Heartbeat > 0 { // it is told by a status, which a sign of life would take
+		longest = min(longest, c.model.Heartbeat)
+	}
+	ctx, done, err := v.Hold(w, r, longest)
+	if err != nil {
+		return false, err
+	}
+	defer done()
+	if c.model.Heartbeat <= 0 || doubtful {
+		if job, err = c.watch.Until(ctx, answerable); err != nil {
 			return false, err
 		}
+		return job.State.Terminal(), answer(w, job)
+	}
+	b := &beating{w: w, every: c.model.Heartbeat}
+	job, err = b.until(ctx, c.watch.Until)
+	switch {
+	case err != nil && b.begun:
+		panic(http.ErrAbortHandler)
+	case err != nil:
+		return false, err
+	case b.begun:
+		return job.State.Terminal(), b.answer(job)
 	}
 	return job.State.Terminal(), answer(w, job)
 }
 
 type untilFunc func(ctx context.Context, enough func(*onejob.Job) bool) (*onejob.Job, error)
-
-func (d *doors) hold(w http.ResponseWriter, r *http.Request, v httpapi.Visit, until untilFunc) (*onejob.Job, error) {
-	ctx, done, err := v.Hold(w, r, d.longest(v, r.Header))
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return until(ctx, answerable)
-}
 
 // longest is how long a call is held at most.
 func (d *doors) longest(v httpapi.Visit, h http.Header) time.Duration {

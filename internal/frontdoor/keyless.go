@@ -43,7 +43,7 @@ func (d *doors) keyless(w http.ResponseWriter, r *http.Request, v httpapi.Visit,
 		d.waiting.remove(got.Waiter)
 		d.endWaiting(r.Context(), end)
 	}()
-	c := recognised{intent: intentNew, asked: asked, job: got.Job, existed: got.TakenOver, watch: got.Watch}
+	c := recognised{intent: intentNew, asked: asked, model: m, job: got.Job, existed: got.TakenOver, watch: got.Watch}
 	if got.TakenOver {
 		c.intent = intentClaimed
 	}

@@ -40,6 +40,9 @@ type Model struct {
 	// TakeOver lets a call without a key that does not count its tries take over a job
 	// whose caller went without the answer, as one that counts may that is a retry.
 	TakeOver bool
+	// Heartbeat is how often a call that is held for a whole answer is shown a sign of
+	// life, white space before it. Zero: never. See [Options] for streams.
+	Heartbeat time.Duration
 	// Counter counts the tokens of a request. Nil: it cannot be asked.
 	Counter onejob.TokenCounter
 }

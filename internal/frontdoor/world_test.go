@@ -62,6 +62,7 @@ func newWorldAt(t *testing.T, provider string, change ...func(*frontdoor.Options
 	opts := frontdoor.Options{Client: w.client, Hold: 20 * time.Second, Models: map[string]frontdoor.Model{
 		"chat": {Kind: "chat", API: frontdoor.APIChat}, "brief": {Kind: "brief", API: frontdoor.APIChat},
 		"strict": {Kind: "chat", API: frontdoor.APIChat, RequireKey: true},
+		"alive":  {Kind: "brief", API: frontdoor.APIChat, Heartbeat: 20 * time.Millisecond},
 		"again":  {Kind: "chat", API: frontdoor.APIChat, TakeOver: true},
 		"claude": {Kind: "claude", API: frontdoor.APIMessages, Counter: counterOf(targets, "sonnet")}, "mixed": {Kind: "chat"},
 		"vectors": {Kind: "vectors", API: frontdoor.APIEmbeddings}, "pictures": {Kind: "pictures", API: frontdoor.APIImages},

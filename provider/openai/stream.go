@@ -213,6 +213,9 @@ func (s *responseStream) Add(e wire.Event) wire.Step {
 	if json.Unmarshal(e.Data, &event) != nil {
 		return wire.StepOn
 	}
+	if e.Name == "error" {
+		event.Type = e.Name
+	}
 	switch event.Type {
 	case "response.created", "response.queued", "response.in_progress":
 		return wire.StepOn
