@@ -175,8 +175,11 @@ func (d *decider) late() bool {
 }
 
 func doubtOf(a *Attempt) string {
-	if a.Evidence.Error != "" {
+	switch {
+	case a.Evidence.Error != "":
 		return a.Evidence.Error
+	case a.Error != nil && a.Error.Message != "":
+		return a.Error.Message
 	}
 	return "no answer came"
 }

@@ -22,7 +22,7 @@ await answer(
   },
   (error) => {
     const last = RetryError.isInstance(error) ? error.lastError : error;
-    const said = { error: error.name, status: 0, code: '', message: error.message, job: '', location: '' };
+    const said = { error: error.name, status: 0, code: typeof last.code === 'string' ? last.code : '', message: error.message, job: '', location: '' };
     if (!APICallError.isInstance(last)) return said;
     return {
       ...said,
