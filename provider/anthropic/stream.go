@@ -38,11 +38,11 @@ type messageEvent struct {
 
 // Add takes an event.
 func (s *messageStream) Add(e wire.Event) wire.Step {
-	if len(e.Data) == 0 {
+	if len(e.Body) == 0 {
 		return wire.StepOn // a comment
 	}
 	var event messageEvent
-	if json.Unmarshal(e.Data, &event) != nil {
+	if json.Unmarshal(e.Body, &event) != nil {
 		s.broken = true
 		return wire.StepOn
 	}
@@ -67,7 +67,7 @@ func (s *messageStream) Add(e wire.Event) wire.Step {
 	case "message_stop":
 		return wire.StepEnds
 	case "error":
-		s.failure = e.Data
+		s.failure = e.Body
 		return wire.StepFails
 	}
 	return wire.StepOn

@@ -57,19 +57,19 @@ type callPart struct {
 
 // Add takes a chunk.
 func (s *chatStream) Add(e wire.Event) wire.Step {
-	if string(e.Data) == "[DONE]" {
+	if string(e.Body) == "[DONE]" {
 		return wire.StepEnds
 	}
 	var c chatChunk
-	if len(e.Data) == 0 {
+	if len(e.Body) == 0 {
 		return wire.StepOn // a comment
 	}
-	if err := json.Unmarshal(e.Data, &c); err != nil {
+	if err := json.Unmarshal(e.Body, &c); err != nil {
 		s.broken = true
 		return wire.StepOn
 	}
 	if e.Name == "error" || len(c.Error) > 0 && string(c.Error) != "null" {
-		s.failure = e.Data
+		s.failure = e.Body
 		return wire.StepFails
 	}
 	if s.head.ID == "" {
@@ -210,7 +210,7 @@ func (s *responseStream) Add(e wire.Event) wire.Step {
 		Type     string          `json:"type"`
 		Response json.RawMessage `json:"response"`
 	}
-	if json.Unmarshal(e.Data, &event) != nil {
+	if json.Unmarshal(e.Body, &event) != nil {
 		return wire.StepOn
 	}
 	if e.Name == "error" {
@@ -226,7 +226,7 @@ func (s *responseStream) Add(e wire.Event) wire.Step {
 		s.document = event.Response
 		return wire.StepFails
 	case "error":
-		s.document = errorDocument(e.Data)
+		s.document = errorDocument(e.Body)
 		return wire.StepFails
 	}
 	return wire.StepShows

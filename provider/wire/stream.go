@@ -24,7 +24,7 @@ type Assembler interface {
 // Event is one server-sent event.
 type Event struct {
 	Name string // empty: it has none
-	Data []byte
+	Body []byte
 }
 
 // Step is what an event means to the answer.
@@ -193,10 +193,10 @@ func parseEvent(b []byte) (e Event) {
 		case "event":
 			e.Name = string(value)
 		case "data":
-			if e.Data != nil {
-				e.Data = append(e.Data, '\n')
+			if e.Body != nil {
+				e.Body = append(e.Body, '\n')
 			}
-			e.Data = append(e.Data, value...)
+			e.Body = append(e.Body, value...)
 		}
 	}
 	return e
