@@ -29,6 +29,8 @@ type contest struct {
 	once bool
 	// run measures instead of the usual turns. Nil: takeTurns.
 	run func(context.Context, *bench) ([]row, error)
+	// after adds figures that take more than one row. Nil: there are none.
+	after func([]row)
 }
 
 // column is one figure of a table.

@@ -121,8 +121,11 @@ func (n *node) waitReady(ctx context.Context) error {
 func (n *node) close() { stop(n.cmd) }
 
 // memory is the node's resident memory in MiB.
-func (n *node) memory() (float64, error) {
-	path := fmt.Sprintf("/proc/%d/status", n.cmd.Process.Pid)
+func (n *node) memory() (float64, error) { return residentOf(n.cmd.Process.Pid) }
+
+// residentOf is the resident memory of a process in MiB.
+func residentOf(pid int) (float64, error) {
+	path := fmt.Sprintf("/proc/%d/status", pid)
 	status, err := os.ReadFile(path)
 	if err != nil {
 		return 0, err
