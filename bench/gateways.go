@@ -55,6 +55,7 @@ func gateways() contest {
 				through(contestant{name: "Go reverse proxy", durable: nothing}, startProxy),
 				through(contestant{name: "onejob", on: onSQLite}, startFrontDoor(onSQLite)),
 				through(contestant{name: "onejob", on: onPostgres}, startFrontDoor(onPostgres)),
+				through(contestant{name: "Bifrost core", durable: nothing}, startBifrost),
 			}
 		},
 		after: besideBare,
