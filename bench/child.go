@@ -22,6 +22,7 @@ const (
 	roleProvider = "child-provider" // what gateways call
 	roleProxy    = "child-proxy"    // a plain reverse proxy
 	roleCalls    = "child-calls"    // a generator of calls to a gateway
+	roleAlone    = "child-alone"    // a contestant's turn in a network of its own
 )
 
 // roleOf is what the program does as a child; nil when it is not one.
@@ -37,6 +38,8 @@ func roleOf(argument string) func(context.Context, []string) error {
 		return runProxy
 	case roleCalls:
 		return answering(calls.run)
+	case roleAlone:
+		return answering(alone.run)
 	}
 	return nil
 }
@@ -58,21 +61,26 @@ func (l load) apart(ctx context.Context) (done loaded, err error) {
 }
 
 // inChild has a child do what question says, and reads what it answers.
-func inChild(ctx context.Context, role string, question, answer any) error {
-	text, err := json.Marshal(question)
-	if err != nil {
-		return err
-	}
+func inChild(ctx context.Context, role string, question, reply any) error {
 	cmd, err := child(ctx, role)
 	if err != nil {
 		return err
 	}
-	cmd.Stdin = bytes.NewReader(text)
+	return answer(cmd, question, reply)
+}
+
+// answer runs a child and reads what it answers.
+func answer(cmd *exec.Cmd, question, reply any) error {
+	text, err := json.Marshal(question)
+	if err != nil {
+		return err
+	}
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(text), os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return fmt.Errorf("%s: %w", role, err)
+		return fmt.Errorf("%s: %w", strings.Join(cmd.Args[1:], " "), err)
 	}
-	return json.Unmarshal(out, answer)
+	return json.Unmarshal(out, reply)
 }
 
 // answering is the other side of inChild.
@@ -82,11 +90,11 @@ func answering[Q, A any](do func(Q, context.Context) (A, error)) func(context.Co
 		if err := json.NewDecoder(os.Stdin).Decode(&question); err != nil {
 			return err
 		}
-		answer, err := do(question, ctx)
+		reply, err := do(question, ctx)
 		if err != nil {
 			return err
 		}
-		return json.NewEncoder(os.Stdout).Encode(answer)
+		return json.NewEncoder(os.Stdout).Encode(reply)
 	}
 }
 

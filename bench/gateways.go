@@ -56,6 +56,9 @@ func gateways() contest {
 				through(contestant{name: "onejob", on: onSQLite}, startFrontDoor(onSQLite)),
 				through(contestant{name: "onejob", on: onPostgres}, startFrontDoor(onPostgres)),
 				through(contestant{name: "Bifrost core", durable: nothing}, startBifrost),
+				through(portkey(contestant{name: "Portkey", durable: nothing}), startPortkey),
+				through(goModel(contestant{name: "GoModel, audit off", durable: nothing}), startGoModel(false)),
+				through(goModel(contestant{name: "GoModel, audit on", durable: "a log, up to 5 s after the answer"}), startGoModel(true)),
 			}
 		},
 		after: besideBare,
@@ -183,12 +186,17 @@ kinds: {chat: {effect: none, targets: [gpt]}}
 		if err != nil {
 			return nil, err
 		}
-		n, err := at.serve(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return &door{cmd: n.cmd, calls: calls{
-			URL: n.url + "/openai/v1/chat/completions", Model: "chat", Header: map[string]string{"Authorization": "Bearer " + at.key},
-		}}, nil
+		return at.frontDoor(ctx)
 	}
+}
+
+// frontDoor serves a site with a kind chat.
+func (at *site) frontDoor(ctx context.Context) (*door, error) {
+	n, err := at.serve(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &door{cmd: n.cmd, calls: calls{
+		URL: n.url + "/openai/v1/chat/completions", Model: "chat", Header: map[string]string{"Authorization": "Bearer " + at.key},
+	}}, nil
 }

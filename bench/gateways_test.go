@@ -50,3 +50,43 @@ func TestTheProviderFinishesACallWhoseCallerHasLeft(t *testing.T) {
 		t.Errorf("%s executions; want 1", got)
 	}
 }
+
+func TestWhoeverCannotBeAloneIsLeftOut(t *testing.T) {
+	t.Parallel()
+
+	entry := portkey(contestant{name: "Portkey"})
+	if !entry.alone || entry.prepare == nil {
+		t.Errorf("Portkey would listen on every address of this machine: %+v", entry)
+	}
+	for _, c := range allContests() {
+		for _, one := range c.entries(settings{}) {
+			if one.alone && one.on != onNothing {
+				t.Errorf("%s has no network in which %s is", one.label(), one.on)
+			}
+		}
+	}
+}
+
+func TestAnOpenLoopWaitsForNobody(t *testing.T) {
+	t.Parallel()
+
+	all := make(chan struct{})
+	asked := make(chan int, 10)
+	go func() {
+		for range cap(asked) {
+			<-asked
+		}
+		close(all)
+	}()
+	done, err := openLoop(t.Context(), 1000, 10*time.Millisecond, func(ctx context.Context, n int) error {
+		asked <- n
+		select {
+		case <-all: // none is answered before all have asked
+		case <-ctx.Done():
+		}
+		return nil
+	})
+	if err != nil || done.Requests != 10 {
+		t.Errorf("%d calls, %v; want 10", done.Requests, err)
+	}
+}

@@ -73,6 +73,8 @@ func (j *judge) gateways() {
 	j.ratio("G6 front door on SQLite: calls/s beside a plain proxy", light, proxy, callsPerSecond, least(0.45))
 	j.ratio("G6 front door on PostgreSQL: calls/s beside a plain proxy", large, proxy, callsPerSecond, least(0.28))
 	j.ratio("G6 front door on SQLite: calls/s beside Bifrost's core", light, at("Bifrost core", onNothing), callsPerSecond, least(0.6))
+	j.ratio("G6 front door on SQLite: calls/s beside GoModel with audit", light, at("GoModel, audit on", onNothing), callsPerSecond, least(2))
+	j.ratio("G6 front door on SQLite: calls/s beside Portkey", light, at("Portkey", onNothing), callsPerSecond, least(8))
 	for _, on := range []ref{light, large} {
 		what := "G6 front door on " + string(on.on) + ": "
 		j.value(what+"added p50 in ms", on, addedP50, most(1.2))

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// completion is what the provider of the gateways answers, whoever asks.
-const completion = `{"id":"chatcmpl-bench","object":"chat.completion","created":1790000000,"model":"gpt-bench","choices":[{"index":0,"message":` +
+// completion is what the provider of the gateways answers, whoever asks; only the id
+// is each time another.
+const completion = `{"id":"chatcmpl-%d","object":"chat.completion","created":1790000000,"model":"gpt-bench","choices":[{"index":0,"message":` +
 	`{"role":"assistant","content":"A cat is a small animal that sleeps for most of the day and does as it likes for the rest of it.","refusal":null},` +
 	`"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":210,"completion_tokens":24,"total_tokens":234}}`
 
@@ -47,9 +48,9 @@ func (c *canned) complete(w http.ResponseWriter, r *http.Request) {
 		return // it has not been asked
 	}
 	time.Sleep(time.Duration(c.takes.Load()))
-	c.finished.Add(1)
+	n := c.finished.Add(1)
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, completion)
+	_, _ = fmt.Fprintf(w, completion, n)
 }
 
 func (c *canned) models(w http.ResponseWriter, _ *http.Request) {
