@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // span is where a member's value lies in a JSON object.
@@ -19,24 +21,26 @@ var errNotObject = errors.New("not a JSON object")
 // members finds the top-level members of a JSON object in the order in which
 // they are written, duplicates included.
 func members(object []byte) ([]span, error) {
-	d := json.NewDecoder(bytes.NewReader(object))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+	d := jsontext.NewDecoder(bytes.NewBuffer(object), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
 		return nil, errNotObject
 	}
 	var spans []span
-	for d.More() {
-		name, err := d.Token()
+	for d.PeekKind() != '}' {
+		name, err := d.ReadToken()
 		if err != nil {
 			return nil, err
 		}
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
+		s := span{name: name.String()} // the token is gone with the next
+		value, err := d.ReadValue()
+		if err != nil {
 			return nil, err
 		}
-		end := int(d.InputOffset())
-		spans = append(spans, span{name: fmt.Sprint(name), start: end - len(value), end: end})
+		s.end = int(d.InputOffset())
+		s.start = s.end - len(value)
+		spans = append(spans, s)
 	}
-	if _, err := d.Token(); err != nil {
+	if _, err := d.ReadToken(); err != nil {
 		return nil, err
 	}
 	if len(bytes.TrimSpace(object[d.InputOffset():])) > 0 {
