@@ -26,7 +26,7 @@ e2e-full: ## the same at full size: every pair of crash points, runs of 500 jobs
 	cd internal/e2e && ONEJOB_E2E_FULL=1 go test -count=1 -timeout 60m ./...
 
 test-sdks: ## stock client libraries for Go and Node.js against the front doors: needs Node.js, npm and its registry, a minute
-	cd internal/e2e && go test -tags sdks -count=1 -v -timeout 10m -run 'TestStock' .
+	cd internal/e2e && go test -tags sdks -count=1 -v -timeout 10m -run 'TestStock|StockClient' .
 
 bench: ## jobs/s, p50/p99 and CPU a job on both stores, POST beside an echo server, and a minute of overload
 	go test -run "^$$" -bench . -benchtime 3s ./internal/bench

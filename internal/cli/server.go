@@ -199,7 +199,7 @@ func callable(cfg *config.Config, targets []onejob.Target) map[string]frontdoor.
 	for name, m := range cfg.Callables() {
 		models[name] = frontdoor.Model{
 			Kind: m.Kind, Target: m.Target, API: frontdoor.API(m.API), Counter: counters[m.First], RequireKey: m.RequireKey, TakeOver: m.TakeOver,
-			Heartbeat: time.Duration(m.Heartbeat),
+			Heartbeat: time.Duration(m.Heartbeat), TakeOverWithin: time.Duration(m.TakeOverWithin),
 		}
 	}
 	return models

@@ -3,6 +3,7 @@ package config_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/onejob-dev/onejob/internal/config"
 )
@@ -19,6 +20,9 @@ kinds:
 secret: "a secret of thirty-two characters!!"
 `
 
+// usual is how calls that name a kind are taken which says nothing of it.
+var usual = config.FrontDoor{TakeOverWithin: config.Duration(15 * time.Minute)}
+
 func TestWhatMayBeNamedAsAModel(t *testing.T) {
 	t.Parallel()
 	c, err := load(callables, nil)
@@ -26,7 +30,7 @@ func TestWhatMayBeNamedAsAModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]config.Callable{
-		"chat": {Kind: "chat", First: "gpt", API: "chat"}, "mixed": {Kind: "mixed", First: "gpt"},
+		"chat": {Kind: "chat", First: "gpt", API: "chat", FrontDoor: usual}, "mixed": {Kind: "mixed", First: "gpt", FrontDoor: usual},
 		"gpt": {Kind: "gpt", First: "gpt", API: "chat"}, "vectors": {Kind: "vectors", First: "vectors", API: "embeddings"},
 		"claude": {Kind: "claude", First: "claude", API: "messages"},
 	}
@@ -68,9 +72,9 @@ func TestAKindSaysHowItsFrontDoorTakesCallsWithoutAKey(t *testing.T) {
 `, nil)
 	want := map[string]config.Callable{
 		"gpt":     {Kind: "gpt", First: "gpt", API: "chat"},
-		"plain":   {Kind: "plain", First: "gpt", API: "chat"},
-		"strict":  {Kind: "strict", First: "gpt", API: "chat", FrontDoor: config.FrontDoor{RequireKey: true}},
-		"lenient": {Kind: "lenient", First: "gpt", API: "chat", FrontDoor: config.FrontDoor{TakeOver: true}},
+		"plain":   {Kind: "plain", First: "gpt", API: "chat", FrontDoor: usual},
+		"strict":  {Kind: "strict", First: "gpt", API: "chat", FrontDoor: config.FrontDoor{RequireKey: true, TakeOverWithin: usual.TakeOverWithin}},
+		"lenient": {Kind: "lenient", First: "gpt", API: "chat", FrontDoor: config.FrontDoor{TakeOver: true, TakeOverWithin: usual.TakeOverWithin}},
 	}
 	got := c.Callables()
 	for name, m := range want {

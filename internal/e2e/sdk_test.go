@@ -399,6 +399,7 @@ const (
 type lossy struct {
 	node     *node
 	drop     drop
+	losing   int         // how many requests lose their answers; 0: the first
 	executed func() bool // the provider has done the work
 
 	mu       sync.Mutex
@@ -438,7 +439,7 @@ func (p *lossy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	request := p.note(r.Header)
-	lost := request == 0 && p.drop != dropNothing
+	lost := request < max(p.losing, 1) && p.drop != dropNothing
 	ctx, leave := context.WithCancel(r.Context())
 	defer leave()
 	if lost && p.drop == dropWhenExecuted {

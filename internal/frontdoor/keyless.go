@@ -1,6 +1,7 @@
 package frontdoor
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strconv"
@@ -60,7 +61,7 @@ func (d *doors) submitKeyless(r *http.Request, m Model, p onejob.SubmitParams) (
 	defer cancel()
 	k := onejob.KeylessParams{SubmitParams: p, Route: routes[m.API], Lease: d.opts.Lease}
 	if mayTakeOver(r.Header, m) {
-		k.TakeOverWithin = d.opts.TakeOverWithin
+		k.TakeOverWithin = cmp.Or(m.TakeOverWithin, d.opts.TakeOverWithin)
 	}
 	return d.opts.Client.SubmitKeyless(ctx, k)
 }

@@ -40,6 +40,8 @@ type Model struct {
 	// TakeOver lets a call without a key that does not count its tries take over a job
 	// whose caller went without the answer, as one that counts may that is a retry.
 	TakeOver bool
+	// TakeOverWithin is as in [Options], for this model. Zero: what that says.
+	TakeOverWithin time.Duration
 	// Heartbeat is how often a call that is held for a whole answer is shown a sign of
 	// life, white space before it. Zero: never. See [Options] for streams.
 	Heartbeat time.Duration
@@ -102,7 +104,7 @@ func (o *Options) check() error {
 		return errors.New("Client is nil")
 	case o.Hold < 0 || o.Heartbeat < 0 || o.Lease < 0 || o.TakeOverWithin < 0:
 		return errors.New("Hold, Heartbeat, Lease or TakeOverWithin is negative")
-	case o.TakeOverWithin > onejob.MaxTakeOverWithin:
+	case o.TakeOverWithin > onejob.MaxTakeOverWithin || slices.ContainsFunc(slices.Collect(maps.Values(o.Models)), func(m Model) bool { return m.TakeOverWithin > onejob.MaxTakeOverWithin }):
 		return fmt.Errorf("TakeOverWithin is longer than %s", onejob.MaxTakeOverWithin)
 	}
 	return nil
