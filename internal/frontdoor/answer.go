@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/onejob-dev/onejob"
@@ -33,6 +34,9 @@ func tell(h http.Header, job *onejob.Job) {
 			h.Set("Onejob-Target", a.Target)
 			if a.CertificateID != "" {
 				h.Set("Onejob-Certificate", a.CertificateID)
+			}
+			if dropped := a.Evidence.DroppedParams; dropped != "" {
+				h.Set("Onejob-Params-Dropped", strings.ReplaceAll(dropped, ",", ", "))
 			}
 		}
 	}

@@ -8,9 +8,11 @@ import (
 	"slices"
 )
 
-// span is where a member's value lies in a JSON object.
+// span is where a member lies in a JSON object: its name as it is written from at to
+// named, its value from start to end.
 type span struct {
 	name       string
+	at, named  int
 	start, end int
 }
 
@@ -25,16 +27,19 @@ func members(object []byte) ([]span, error) {
 	}
 	var spans []span
 	for d.More() {
+		at := int(d.InputOffset())
+		at += bytes.IndexByte(object[at:], '"') // only a comma and blanks come before it
 		name, err := d.Token()
 		if err != nil {
 			return nil, err
 		}
+		named := int(d.InputOffset())
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
 			return nil, err
 		}
 		end := int(d.InputOffset())
-		spans = append(spans, span{name: fmt.Sprint(name), start: end - len(value), end: end})
+		spans = append(spans, span{name: fmt.Sprint(name), at: at, named: named, start: end - len(value), end: end})
 	}
 	if _, err := d.Token(); err != nil {
 		return nil, err
