@@ -16,6 +16,8 @@ targets:
 kinds:
   chat: {effect: none, targets: [gpt]}
   mixed: {effect: none, targets: [gpt, claude]}
+  other: {effect: none, targets: [claude, gpt]}
+  apart: {effect: none, targets: [gpt, vectors]}
 secret: "a secret of thirty-two characters!!"
 `
 
@@ -26,7 +28,8 @@ func TestWhatMayBeNamedAsAModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]config.Callable{
-		"chat": {Kind: "chat", First: "gpt", API: "chat"}, "mixed": {Kind: "mixed", First: "gpt"},
+		"chat": {Kind: "chat", First: "gpt", API: "chat"}, "mixed": {Kind: "mixed", First: "gpt", API: "chat"},
+		"other": {Kind: "other", First: "claude", API: "messages"}, "apart": {Kind: "apart", First: "gpt"},
 		"gpt": {Kind: "gpt", First: "gpt", API: "chat"}, "vectors": {Kind: "vectors", First: "vectors", API: "embeddings"},
 		"claude": {Kind: "claude", First: "claude", API: "messages"},
 	}
