@@ -42,11 +42,11 @@ func (d *doors) call(api API) func(http.ResponseWriter, *http.Request, httpapi.V
 		p := onejob.SubmitParams{Owner: v.Owner, Key: key, Kind: m.Kind, Target: m.Target, Input: body}
 		switch {
 		case key != "":
-			return d.keyed(w, r, v, p)
+			return d.keyed(w, r, v, m, asked, p)
 		case m.RequireKey:
 			return &onejob.Error{Code: onejob.CodeKeyMissing, Message: "this model takes only calls with an Idempotency-Key"}
 		}
-		return d.keyless(w, r, v, m, p)
+		return d.keyless(w, r, v, m, asked, p)
 	}
 }
 
@@ -54,6 +54,9 @@ func (d *doors) call(api API) func(http.ResponseWriter, *http.Request, httpapi.V
 type request struct {
 	Model  string `json:"model"`
 	Stream bool   `json:"stream"`
+	// Background is true of a response that is to be asked for later. An image has
+	// another one.
+	Background jsontext.Value `json:"background"`
 }
 
 func read(body []byte) (request, error) {
@@ -77,20 +80,22 @@ func read(body []byte) (request, error) {
 }
 
 // keyed serves a call that names its intent.
-func (d *doors) keyed(w http.ResponseWriter, r *http.Request, v httpapi.Visit, p onejob.SubmitParams) error {
+func (d *doors) keyed(w http.ResponseWriter, r *http.Request, v httpapi.Visit, m Model, asked request, p onejob.SubmitParams) error {
 	job, existed, watch, err := d.opts.Client.SubmitWatched(r.Context(), p)
 	v.Submitted(p.Kind, existed, err)
 	if err != nil {
 		return err
 	}
 	defer watch.Stop()
-	_, err = d.serve(w, r, v, recognised{intent: intentKeyed, job: job, existed: existed, watch: watch})
+	_, err = d.serve(w, r, v, recognised{intent: intentKeyed, asked: asked, model: m, job: job, existed: existed, watch: watch})
 	return err
 }
 
 // recognised is the job of a call, and how it was found.
 type recognised struct {
 	intent  string
+	asked   request
+	model   Model
 	job     *onejob.Job
 	existed bool
 	watch   *onejob.Watch
@@ -109,6 +114,10 @@ func (d *doors) serve(w http.ResponseWriter, r *http.Request, v httpapi.Visit, c
 		tell(w.Header(), job)
 		w.Header().Set("Preference-Applied", "respond-async")
 		err := v.WriteJob(w, job)
+		return err == nil, err
+	}
+	if c.model.API == APIResponses && string(c.asked.Background) == "true" {
+		err := giveResponse(w, job)
 		return err == nil, err
 	}
 	if !answerable(job) {

@@ -27,7 +27,7 @@ const (
 //
 // It is recorded though its caller may leave meanwhile: the door has to know which job
 // nobody waits for any more.
-func (d *doors) keyless(w http.ResponseWriter, r *http.Request, v httpapi.Visit, m Model, p onejob.SubmitParams) error {
+func (d *doors) keyless(w http.ResponseWriter, r *http.Request, v httpapi.Visit, m Model, asked request, p onejob.SubmitParams) error {
 	got, err := d.submitKeyless(r, m, p)
 	v.Submitted(p.Kind, got.TakenOver, err)
 	if err != nil {
@@ -43,7 +43,7 @@ func (d *doors) keyless(w http.ResponseWriter, r *http.Request, v httpapi.Visit,
 		d.waiting.remove(got.Waiter)
 		d.endWaiting(r.Context(), end)
 	}()
-	c := recognised{intent: intentNew, job: got.Job, existed: got.TakenOver, watch: got.Watch}
+	c := recognised{intent: intentNew, asked: asked, model: m, job: got.Job, existed: got.TakenOver, watch: got.Watch}
 	if got.TakenOver {
 		c.intent = intentClaimed
 	}

@@ -82,6 +82,7 @@ func New(opts Options) ([]httpapi.Door, error) {
 		{Pattern: "GET /openai/v1/models", Role: onejob.RoleViewer, Serve: d.listModels},
 		{Pattern: "POST /anthropic/v1/messages/count_tokens", Role: onejob.RoleSubmitter, Serve: d.countTokens},
 	}
+	all = append(all, d.responses()...)
 	for _, api := range slices.Sorted(maps.Keys(routes)) {
 		all = append(all, httpapi.Door{Pattern: "POST " + routes[api], Role: onejob.RoleSubmitter, Serve: d.call(api)})
 	}

@@ -20,7 +20,7 @@ func echo(t *testing.T, status int) (url string, sent chan string) {
 		sent <- string(body)
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		_, _ = io.WriteString(w, `{"data":[{"embedding":[1],"url":"x"}],"choices":[{"finish_reason":"stop","message":{"content":"hi"}}]}`)
+		_, _ = io.WriteString(w, `{"data":[{"embedding":[1],"url":"x"}],"status":"completed","output":[{"type":"message"}],"choices":[{"finish_reason":"stop","message":{"content":"hi"}}]}`)
 	}))
 	t.Cleanup(server.Close)
 	return server.URL, sent
@@ -54,6 +54,7 @@ func TestATargetsMapIsOfACallersOwnBodyToo(t *testing.T) {
 			`{"model":"x","input":"a","dimensions":8}`, `{"model":"m","input":"a"}`, "dimensions", false},
 		{"Images", openai.APIImages, map[string]string{"size": "extra.size"},
 			`{"model":"x","prompt":"a","size":"1x1"}`, `{"extra":{"size":"1x1"},"model":"m","prompt":"a"}`, "", false},
+		{"Background", openai.APIResponses, map[string]string{"background": "drop"}, `{"model":"x","background":true}`, `{"model":"m"}`, "background", false},
 		{"NotOfWhatWasRendered", openai.APIChat, map[string]string{"temperature": "top_p", "top_p": "drop"},
 			`{"model":"x","messages":[],"top_p":0.5}`, `{"model":"m","messages":[],"top_p":0.5}`, "", true},
 	} {
