@@ -22,7 +22,7 @@ func TestATargetIsTranslatedToForKindsOfTheOtherAPIOnly(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	c := mustLoad(t, strings.ReplaceAll(`targets:
-  gpt: {provider: openai, model: m, base_url: "URL/v1"}
+  gpt: {provider: openai, model: m, base_url: "URL/v1", map: {stop: halt}}
   claude: {provider: anthropic, model: m, api_key: k, base_url: URL}
 kinds:
   chats: {effect: none, targets: [gpt, claude]}
@@ -39,10 +39,10 @@ kinds:
 	}
 	const input = `{"model":"m","stop":["a"],"stop_sequences":["b"]}`
 	for _, tt := range []struct{ kind, target, input, want string }{
-		{"chats", "gpt", input, input},
+		{"chats", "gpt", input, `{"model":"m","halt":["a"],"stop_sequences":["b"]}`},
 		{"chats", "claude", `{"model":"x","stop":["a"]}`, `{"model":"m","stop_sequences":["a"]}`},
 		{"messages", "claude", input, input},
-		{"messages", "gpt", `{"model":"x","stop_sequences":["a"]}`, `{"model":"m","stop":["a"]}`},
+		{"messages", "gpt", `{"model":"x","stop_sequences":["a"]}`, `{"model":"m","halt":["a"]}`}, // its own map is of that too
 		{"alone", "claude", input, input}, {"claude", "claude", input, input},
 	} {
 		_, _ = byName[tt.target].Provider.Call(t.Context(), onejob.Request{Kind: tt.kind, Input: []byte(tt.input)})

@@ -49,6 +49,8 @@ func TestACompletionIsToldAsAMessage(t *testing.T) {
 		{"CallsThatSayStop", strings.Replace(answers[1].completion, `"finish_reason":"tool_calls"`, `"finish_reason":"stop"`, 1),
 			`{"id":"msg_1","type":"message","role":"assistant","model":"claude-x","content":[{"type":"text","text":"wait"},{"type":"tool_use","id":"t1","name":"f","input":{"a":1.50}},{"type":"tool_use","id":"t2","name":"g","input":{}}],` +
 				`"stop_reason":"tool_use","stop_sequence":null,"usage":{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0}}`},
+		{"ACallThatWasCutOff", `{"choices":[{"finish_reason":"length","message":{"tool_calls":[{"id":"t1","function":{"name":"f","arguments":"{\"a\":"}}]}}]}`,
+			`{"id":"","type":"message","role":"assistant","model":"","content":[{"type":"tool_use","id":"t1","name":"f","input":{}}],"stop_reason":"max_tokens","stop_sequence":null,"usage":{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0}}`},
 		{"ARefusal", `{"choices":[{"finish_reason":"stop","message":{"content":null,"refusal":"I will not"}}]}`,
 			`{"id":"","type":"message","role":"assistant","model":"","content":[{"type":"text","text":"I will not"}],"stop_reason":"refusal","stop_sequence":null,"usage":{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0}}`},
 	} {

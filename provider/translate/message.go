@@ -78,7 +78,7 @@ type useBlock struct {
 }
 
 // ToMessage says an answer of chat completions as one of the messages API. It has one
-// choice; audio and arguments that are no object are errors. A stop sequence cannot be
+// choice; audio and arguments that are no object, and were not cut off, are errors. A stop sequence cannot be
 // told from another end.
 func ToMessage(chat []byte) ([]byte, error) {
 	var c anyCompletion
@@ -116,6 +116,9 @@ func (c *anyCompletion) speak(m *spokenMessage) error {
 	}
 	for _, each := range said.ToolCalls {
 		input, err := objectIn(each.Function.Arguments)
+		if err != nil && m.StopReason == "max_tokens" { // cut off: as the vendor does, it is called with nothing
+			input, err = jsontext.Value("{}"), nil
+		}
 		if err != nil {
 			return fmt.Errorf("the arguments of a call: %w", err)
 		}

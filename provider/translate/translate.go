@@ -83,7 +83,7 @@ func (p *Provider) Call(ctx context.Context, req onejob.Request) (onejob.Answer,
 		return onejob.Answer{}, failed(err, said.Dropped)
 	}
 	answer.Evidence.DroppedParams = joined(answer.Evidence.DroppedParams, said.Dropped)
-	return p.answer(answer), nil
+	return p.answer(answer, req.Effect), nil
 }
 
 func (p *Provider) request(input []byte) (Request, error) {
@@ -94,8 +94,9 @@ func (p *Provider) request(input []byte) (Request, error) {
 }
 
 // answer is what the target said, in the caller's protocol. What cannot be said there
-// was made and paid for, and is lost.
-func (p *Provider) answer(a onejob.Answer) onejob.Answer {
+// was made and paid for. It is as good as failed where that costs money only; under any
+// other effect its result is lost.
+func (p *Provider) answer(a onejob.Answer, effect onejob.Effect) onejob.Answer {
 	if a.Outcome != "" && a.Outcome != onejob.OutcomeSucceeded {
 		return a
 	}
@@ -108,6 +109,9 @@ func (p *Provider) answer(a onejob.Answer) onejob.Answer {
 	}
 	if err != nil {
 		a.Outcome, a.Body, a.ContentType = onejob.OutcomeResultLost, nil, ""
+		if effect == onejob.EffectNone {
+			a.Outcome, a.Next = onejob.OutcomeExecutedFailed, onejob.NextElsewhere
+		}
 		a.Failure = &onejob.Failure{Code: "answer_unusable", Message: "the answer cannot be said in the caller's API: " + err.Error()}
 		return a
 	}

@@ -104,12 +104,14 @@ func TestARefusalOfATranslatedRequestSaysNothingOfTheCallers(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatCannotBeSaidIsLost(t *testing.T) {
+func TestAnAnswerThatCannotBeSaidFailedOrIsLostByItsEffect(t *testing.T) {
 	t.Parallel()
 	f := &target{answer: onejob.Answer{Body: []byte(`{"type":"message","content":[{"type":"server_tool_use"}]}`)}}
-	got, err := claude(f).Call(t.Context(), onejob.Request{Kind: "chats", Input: []byte(chatBody)})
-	if err != nil || got.Outcome != onejob.OutcomeResultLost || got.Body != nil || got.Failure == nil || got.Failure.Code != "answer_unusable" {
-		t.Errorf("%+v, %v; want it to be lost", got, err)
+	for effect, want := range map[onejob.Effect]onejob.Outcome{onejob.EffectNone: onejob.OutcomeExecutedFailed, "": onejob.OutcomeResultLost, onejob.EffectExternal: onejob.OutcomeResultLost} {
+		got, err := claude(f).Call(t.Context(), onejob.Request{Kind: "chats", Effect: effect, Input: []byte(chatBody)})
+		if err != nil || got.Outcome != want || got.Body != nil || got.Failure == nil || got.Failure.Code != "answer_unusable" {
+			t.Errorf("%q: %+v, %v; want %s", effect, got, err, want)
+		}
 	}
 	f.answer = onejob.Answer{Outcome: onejob.OutcomeExecutedFailed, Failure: &onejob.Failure{Code: "provider_failed"}}
 	if got, err := claude(f).Call(t.Context(), onejob.Request{Kind: "chats", Input: []byte(chatBody)}); err != nil || got.Failure.Code != "provider_failed" {
