@@ -41,7 +41,10 @@ type Request struct {
 	// prove depends on it. Empty counts as [EffectExternal].
 	Effect Effect
 
-	Input    []byte // the caller's own bytes
+	Input []byte // the caller's own bytes
+	// Rendered says that Input was made for this target by its [Prompter], so that it
+	// is sent as it is: only a caller's own bytes are fitted to what a target takes.
+	Rendered bool
 	Metadata []byte // a JSON object, or nil
 
 	// ProviderKey is stable per job and target, and changes only after the

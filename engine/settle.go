@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -17,7 +18,7 @@ func (e *Engine) settle(t *trial, s said) {
 		p.Outcome = onejob.OutcomeUnknown
 		p.Failure = &onejob.Failure{Code: "accepted", Message: "the provider accepted the work, and this target cannot be asked how it ended"}
 	}
-	p.Evidence.DroppedParams = t.dropped
+	p.Evidence.DroppedParams = cmp.Or(t.dropped, p.Evidence.DroppedParams)
 	if !e.judge(t, &p) {
 		return
 	}

@@ -29,17 +29,18 @@ func (e *Engine) try(t *trial) {
 // trial is one attempt under way.
 type trial struct {
 	onejob.Claimed
-	target  onejob.Target
-	slot    oneSlot
-	ref     onejob.AttemptRef
-	token   string // the claim's; set once
-	began   time.Time
-	input   []byte      // of the request
-	dropped string      // the parameters that it does not carry
-	sendBy  time.Time   // on our own clock, which started before the mark was asked for
-	sent    atomic.Bool // the whole request was handed to the kernel
-	gaveUp  atomic.Bool // the provider was asked to give up, where it can be
-	feed    *feed       // of an answer that comes in pieces; nil: they are not kept
+	target   onejob.Target
+	slot     oneSlot
+	ref      onejob.AttemptRef
+	token    string // the claim's; set once
+	began    time.Time
+	input    []byte      // of the request
+	dropped  string      // the parameters that it does not carry
+	rendered bool        // for the target
+	sendBy   time.Time   // on our own clock, which started before the mark was asked for
+	sent     atomic.Bool // the whole request was handed to the kernel
+	gaveUp   atomic.Bool // the provider was asked to give up, where it can be
+	feed     *feed       // of an answer that comes in pieces; nil: they are not kept
 }
 
 func (e *Engine) newTrial(c onejob.Claimed) *trial {
@@ -150,7 +151,7 @@ func callOnce(ctx context.Context, t *trial) (s said) {
 	req := onejob.Request{
 		JobID: t.Job.ID, AttemptID: t.ref.ID, Number: t.Attempt.Number,
 		Kind: t.Job.Kind, Effect: t.Job.Policy.Effect, Target: t.target.Name,
-		Input: t.input, Metadata: t.Job.Metadata,
+		Input: t.input, Rendered: t.rendered, Metadata: t.Job.Metadata,
 		ProviderKey: t.Attempt.ProviderKey,
 		SendBy:      t.sendBy, SendWithin: t.Job.Policy.SendWithin,
 		Sent: func() { t.sent.Store(true) },

@@ -17,6 +17,8 @@ targets:
 kinds:
   chat: {effect: none, targets: [gpt]}
   mixed: {effect: none, targets: [gpt, claude]}
+  other: {effect: none, targets: [claude, gpt]}
+  apart: {effect: none, targets: [gpt, vectors]}
 secret: "a secret of thirty-two characters!!"
 `
 
@@ -30,7 +32,8 @@ func TestWhatMayBeNamedAsAModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]config.Callable{
-		"chat": {Kind: "chat", First: "gpt", API: "chat", FrontDoor: usual}, "mixed": {Kind: "mixed", First: "gpt", FrontDoor: usual},
+		"chat": {Kind: "chat", First: "gpt", API: "chat", FrontDoor: usual}, "mixed": {Kind: "mixed", First: "gpt", API: "chat", FrontDoor: usual},
+		"other": {Kind: "other", First: "claude", API: "messages", FrontDoor: usual}, "apart": {Kind: "apart", First: "gpt", FrontDoor: usual},
 		"gpt": {Kind: "gpt", First: "gpt", API: "chat"}, "vectors": {Kind: "vectors", First: "vectors", API: "embeddings"},
 		"claude": {Kind: "claude", First: "claude", API: "messages"},
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/onejob-dev/onejob"
@@ -40,6 +41,9 @@ func tellAttempt(h http.Header, a *onejob.Attempt) {
 	h.Set("Onejob-Target", a.Target)
 	if a.CertificateID != "" {
 		h.Set("Onejob-Certificate", a.CertificateID)
+	}
+	if dropped := a.Evidence.DroppedParams; dropped != "" {
+		h.Set("Onejob-Params-Dropped", strings.ReplaceAll(dropped, ",", ", "))
 	}
 }
 

@@ -54,6 +54,11 @@ func (d *doors) call(api API) func(http.ResponseWriter, *http.Request, httpapi.V
 type request struct {
 	Model  string `json:"model"`
 	Stream bool   `json:"stream"`
+	// Background is true of a response that is to be asked for later. An image has
+	// another one.
+	Background jsontext.Value `json:"background"`
+	// StreamOptions may ask for the usage at the end of a stream.
+	StreamOptions jsontext.Value `json:"stream_options"`
 }
 
 func read(body []byte, api API) (request, error) {
@@ -114,7 +119,11 @@ func (d *doors) serve(w http.ResponseWriter, r *http.Request, v httpapi.Visit, c
 		return err == nil, err
 	}
 	if c.asked.Stream {
-		return d.stream(w, r, v, job)
+		return d.stream(w, r, v, c)
+	}
+	if c.model.API == APIResponses && string(c.asked.Background) == "true" {
+		err := giveResponse(w, job)
+		return err == nil, err
 	}
 	if answerable(job) {
 		return job.State.Terminal(), answer(w, job)

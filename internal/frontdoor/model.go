@@ -45,6 +45,9 @@ type Model struct {
 	// Heartbeat is how often a call that is held for a whole answer is shown a sign of
 	// life, white space before it. Zero: never. See [Options] for streams.
 	Heartbeat time.Duration
+	// EventsFunc makes the stream of an answer that came whole though a stream was asked
+	// for, with its usage at the end if that was asked for too. Nil: it is given whole.
+	EventsFunc func(whole []byte, withUsage bool) ([]byte, error)
 	// Counter counts the tokens of a request. Nil: it cannot be asked.
 	Counter onejob.TokenCounter
 }
@@ -92,6 +95,7 @@ func New(opts Options) ([]httpapi.Door, error) {
 		{Pattern: "GET /openai/v1/models", Role: onejob.RoleViewer, Serve: d.listModels},
 		{Pattern: "POST /anthropic/v1/messages/count_tokens", Role: onejob.RoleSubmitter, Serve: d.countTokens},
 	}
+	all = append(all, d.responses()...)
 	for _, api := range slices.Sorted(maps.Keys(routes)) {
 		all = append(all, httpapi.Door{Pattern: "POST " + routes[api], Role: onejob.RoleSubmitter, Serve: d.call(api)})
 	}

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/onejob-dev/onejob"
 	"github.com/onejob-dev/onejob/internal/httpapi"
 )
@@ -15,15 +17,15 @@ const eventStream = "text/event-stream"
 // stream serves a call whose answer is to come in pieces: what is kept of it from its
 // first byte on, and then what comes. The end of an answer is shown once it counts. It
 // reports, as serve does, whether that is all that the call can ask for.
-func (d *doors) stream(w http.ResponseWriter, r *http.Request, v httpapi.Visit, job *onejob.Job) (whole bool, err error) {
+func (d *doors) stream(w http.ResponseWriter, r *http.Request, v httpapi.Visit, c recognised) (whole bool, err error) {
 	ctx, done, err := v.Hold(w, r, 0)
 	if err != nil {
 		return false, err
 	}
 	defer done()
-	f := d.opts.Client.Follow(v.Owner, job)
+	f := d.opts.Client.Follow(v.Owner, c.job)
 	defer f.Stop()
-	s := &shown{w: w, r: r, visit: v, follower: f, heartbeat: d.opts.Heartbeat}
+	s := &shown{w: w, r: r, visit: v, follower: f, heartbeat: d.opts.Heartbeat, eventsFunc: c.events()}
 	if err := s.follow(ctx, d.longest(v, r.Header)); err != nil {
 		return false, s.fail(err)
 	}
@@ -37,7 +39,9 @@ type shown struct {
 	visit     httpapi.Visit
 	follower  *onejob.Follower
 	heartbeat time.Duration
-	begun     bool // the answer's head is out: what goes wrong now is an event
+	// eventsFunc makes the stream of an answer that came whole. Nil: nobody can.
+	eventsFunc func(whole []byte) ([]byte, error)
+	begun      bool // the answer's head is out: what goes wrong now is an event
 }
 
 // follow shows what comes until that is all, the caller leaves, or nothing has come
@@ -85,16 +89,35 @@ func (s *shown) end() (whole bool, err error) {
 			Message: "the answer that began here was given up for another; ask again with the same idempotency key to get that from its first byte",
 		})
 	}
-	kind, _, err := mime.ParseMediaType(job.Result.ContentType)
+	contentType := job.Result.ContentType
+	kind, _, err := mime.ParseMediaType(contentType)
+	if s.eventsFunc != nil && kind != eventStream {
+		if events, errEvents := s.eventsFunc(rest); errEvents == nil {
+			rest, contentType, kind, err = events, eventStream, eventStream, nil
+		}
+	}
 	if s.begun && (err != nil || kind != eventStream) {
 		return true, s.fail(&onejob.Error{
 			Code: onejob.CodeProviderFailed, JobID: job.ID,
 			Message: "the answer is there, and it is no stream of events; ask again with the same idempotency key",
 		})
 	}
-	s.begin(job.Result.ContentType)
+	s.begin(contentType)
 	s.write(rest)
 	return true, nil
+}
+
+// events is what makes a stream of an answer of the call's that came whole, as from a
+// target that is translated to.
+func (c *recognised) events() func([]byte) ([]byte, error) {
+	if c.model.EventsFunc == nil {
+		return nil
+	}
+	var asked struct {
+		IncludeUsage bool `json:"include_usage"`
+	}
+	_ = json.Unmarshal(c.asked.StreamOptions, &asked) // what is no object asks for nothing
+	return func(whole []byte) ([]byte, error) { return c.model.EventsFunc(whole, asked.IncludeUsage) }
 }
 
 // begin sends the head of the answer.

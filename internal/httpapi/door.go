@@ -27,6 +27,7 @@ type Door struct {
 type Visit struct {
 	Owner string // of what it creates
 	Scope string // whose jobs it sees; empty: everybody's
+	Actor string // who it is, for what is written down
 	api   *api
 }
 
@@ -99,7 +100,7 @@ func (a *api) doors() []route {
 	for i, d := range a.opts.Doors {
 		routes[i] = route{pattern: d.Pattern, role: d.Role, handle: func(w http.ResponseWriter, r *http.Request) error {
 			c := exchangeOf(r).caller
-			return d.Serve(w, r, Visit{Owner: c.owner, Scope: c.scope, api: a})
+			return d.Serve(w, r, Visit{Owner: c.owner, Scope: c.scope, Actor: c.actor, api: a})
 		}}
 	}
 	return routes

@@ -445,4 +445,29 @@ var mutations = []mutation{
 		edits: []edit{{"store/sqlite/verification.go", "WHERE response_id = ? OR run_id", "WHERE response_id <> ? AND run_id"}},
 		tests: []string{"-run", "TestStore/Verification", "./store/sqlite"},
 	},
+	{
+		name:  "a member lost in translation",
+		edits: []edit{{"provider/translate/table.go", "case !slices.Contains(known, m.name):", "case false:"}},
+		tests: []string{"./provider/translate"},
+	},
+	{
+		name:  "a refusal of a translated request ends the job",
+		edits: []edit{{"provider/translate/translate.go", "if told.Next == onejob.NextNowhere {", "if false {"}},
+		tests: []string{"./provider/translate"},
+	},
+	{
+		name:  "a rendered request is mapped once more",
+		edits: []edit{{"provider/wire/fit.go", "if req.Rendered {", "if false {"}},
+		tests: []string{"./provider/openai"},
+	},
+	{
+		name:  "a response in doubt has failed",
+		edits: []edit{{"internal/frontdoor/background.go", "case onejob.JobFailed:\n\t\treturn", "case onejob.JobFailed, onejob.JobBlocked:\n\t\treturn"}, {"internal/frontdoor/background.go", "onejob.JobRunning, onejob.JobBlocked, ", "onejob.JobRunning, "}},
+		tests: []string{"./internal/frontdoor"},
+	},
+	{
+		name:  "another owner's response",
+		edits: []edit{{"internal/frontdoor/background.go", "Get(r.Context(), v.Scope, jobPrefix+id)", "Get(r.Context(), \"\", jobPrefix+id)"}},
+		tests: []string{"./internal/frontdoor"},
+	},
 }

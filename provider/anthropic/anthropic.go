@@ -43,7 +43,8 @@ type Options struct {
 	Outcomes []wire.Rule     // override what an answer proves
 
 	// Map says which member of the body a parameter of a prompt goes to (dots go
-	// inside), or "drop", in place of what the API usually takes.
+	// inside), or "drop", in place of what the API usually takes. In an input that is a
+	// caller's own body it moves or drops the members that it names, and no others.
 	Map map[string]string
 	// MinTemperature is the least that the model takes.
 	MinTemperature float64
@@ -73,6 +74,7 @@ type Provider struct {
 	url     string
 	model   json.RawMessage
 	carrier *prompt.Carrier
+	moves   map[string]string // of the caller's parameters
 	client  *wire.Client
 	reading wire.Reading
 }
@@ -91,7 +93,7 @@ func New(opts Options) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Provider{opts: opts, url: base + "/v1/messages", model: model, carrier: carrier}
+	p := &Provider{opts: opts, url: base + "/v1/messages", model: model, carrier: carrier, moves: carrier.Moves()}
 	p.client = wire.New(wire.Options{
 		MaxResponseBytes: opts.MaxResponseBytes, DialTimeout: opts.DialTimeout,
 		Secrets: []onejob.Secret{opts.APIKey}, NowFunc: opts.NowFunc,
@@ -129,16 +131,20 @@ func (o Options) check(base string) error {
 func (p *Provider) Digest() string {
 	o := p.opts
 	return wire.Digest("anthropic", p.url, o.Version, o.Model, o.MaxTokens, o.Outcomes,
-		renderVersion, o.Map, o.MinTemperature, o.Pinned, o.SelfHosted, o.ContextTokens, o.Upstream)
+		renderVersion, p.carrier.MapDigest(), o.MinTemperature, o.Pinned, o.SelfHosted, o.ContextTokens, o.Upstream)
 }
 
 // Call asks for one message.
 func (p *Provider) Call(ctx context.Context, req onejob.Request) (onejob.Answer, error) {
-	streams, err := wire.WantsStream(req.Input)
+	input, dropped, err := wire.Fit(req, p.moves)
+	if err != nil {
+		return onejob.Answer{}, err
+	}
+	streams, err := wire.WantsStream(input)
 	if err != nil {
 		return onejob.Answer{}, wire.Unsent("input_refused", err.Error())
 	}
-	body, err := p.body(req.Input)
+	body, err := p.body(input)
 	if err != nil {
 		return onejob.Answer{}, wire.Unsent("input_refused", err.Error())
 	}
@@ -147,7 +153,8 @@ func (p *Provider) Call(ctx context.Context, req onejob.Request) (onejob.Answer,
 		m.Assembler = &messageStream{}
 		m.Header.Set("Accept", wire.EventStream)
 	}
-	return p.reading.Read(p.client.Send(ctx, req, m))
+	answer, err := p.reading.Read(p.client.Send(ctx, req, m))
+	return wire.WithDropped(answer, err, dropped)
 }
 
 // Close drops the idle connections.

@@ -69,7 +69,8 @@ type Options struct {
 
 	// Map says which member of the body a parameter of a prompt goes to (dots go
 	// inside), or "drop", in place of what the API usually takes. A schema is written
-	// as response_format and text.format want it, elsewhere as it is.
+	// as response_format and text.format want it, elsewhere as it is. In an input that is
+	// a caller's own body it moves or drops the members that it names, and no others.
 	Map map[string]string
 	// MinTemperature is the least that the model takes.
 	MinTemperature float64
@@ -100,6 +101,7 @@ type Provider struct {
 	url     string
 	model   json.RawMessage
 	carrier *prompt.Carrier
+	moves   map[string]string // of the caller's parameters
 	client  *wire.Client
 	reading wire.Reading // of what a call is answered
 	asked   wire.Reading // of what a look-up is answered, which no rules are about
@@ -122,7 +124,7 @@ func New(opts Options) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Provider{opts: opts, base: base, url: base + paths[opts.API], model: model, carrier: carrier}
+	p := &Provider{opts: opts, base: base, url: base + paths[opts.API], model: model, carrier: carrier, moves: carrier.Moves()}
 	p.client = wire.New(wire.Options{
 		MaxResponseBytes: opts.MaxResponseBytes, DialTimeout: opts.DialTimeout,
 		Secrets: []onejob.Secret{opts.APIKey}, NowFunc: opts.NowFunc,
@@ -159,6 +161,9 @@ func (o Options) check(base string) error {
 	if o.Background && o.API != APIResponses {
 		errs = append(errs, errors.New("background: only api responses works in the background"))
 	}
+	if o.Background && (o.Map["background"] != "" || o.Map["store"] != "") {
+		errs = append(errs, errors.New("map: with background the members background and store are this adapter's"))
+	}
 	if wire.Accepts(o.Outcomes) && o.API != APIResponses {
 		errs = append(errs, errors.New("outcomes: class accepted needs api responses: nothing else can be looked up"))
 	}
@@ -174,12 +179,16 @@ func (o Options) check(base string) error {
 func (p *Provider) Digest() string {
 	o := p.opts
 	return wire.Digest("openai", p.url, o.Model, o.Organization, o.Project, o.Outcomes, o.Background,
-		renderVersion, o.Map, o.MinTemperature, o.Pinned, o.SelfHosted, o.ContextTokens, o.Upstream)
+		renderVersion, p.carrier.MapDigest(), o.MinTemperature, o.Pinned, o.SelfHosted, o.ContextTokens, o.Upstream)
 }
 
 // Call asks for one completion or response.
 func (p *Provider) Call(ctx context.Context, req onejob.Request) (onejob.Answer, error) {
-	body, streams, err := p.body(req.Input)
+	input, dropped, err := wire.Fit(req, p.moves)
+	if err != nil {
+		return onejob.Answer{}, err
+	}
+	body, streams, err := p.body(input)
 	if err != nil {
 		return onejob.Answer{}, wire.Unsent("input_refused", err.Error())
 	}
@@ -188,7 +197,8 @@ func (p *Provider) Call(ctx context.Context, req onejob.Request) (onejob.Answer,
 		m.Assembler = p.opts.API.assembler()
 		m.Header.Set("Accept", wire.EventStream)
 	}
-	return p.reading.Read(p.client.Send(ctx, req, m))
+	answer, err := p.reading.Read(p.client.Send(ctx, req, m))
+	return wire.WithDropped(answer, err, dropped)
 }
 
 // Close drops the idle connections.

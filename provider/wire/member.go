@@ -10,9 +10,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// span is where a member's value lies in a JSON object.
+// span is where a member lies in a JSON object: its name as it is written from at to
+// named, its value from start to end.
 type span struct {
 	name       string
+	at, named  int
 	start, end int
 }
 
@@ -27,11 +29,13 @@ func members(object []byte) ([]span, error) {
 	}
 	var spans []span
 	for d.PeekKind() != '}' {
+		at := int(d.InputOffset())
+		at += bytes.IndexByte(object[at:], '"') // only a comma and blanks come before it
 		name, err := d.ReadToken()
 		if err != nil {
 			return nil, err
 		}
-		s := span{name: name.String()} // the token is gone with the next
+		s := span{name: name.String(), at: at, named: int(d.InputOffset())} // the token is gone with the next
 		value, err := d.ReadValue()
 		if err != nil {
 			return nil, err
