@@ -176,27 +176,3 @@ func besideBare(rows []row) {
 func startBare(_ context.Context, _ *services, provider string) (*door, error) {
 	return &door{calls: calls{URL: provider + "/v1/chat/completions", Model: model}}, nil
 }
-
-// startFrontDoor starts onejob serve, with one target.
-func startFrontDoor(g ground) startDoor {
-	return func(ctx context.Context, s *services, provider string) (*door, error) {
-		at, err := s.newSite(ctx, g, fmt.Sprintf(`targets: {gpt: {provider: openai, base_url: "%s/v1", model: %s}}
-kinds: {chat: {effect: none, targets: [gpt]}}
-`, provider, model))
-		if err != nil {
-			return nil, err
-		}
-		return at.frontDoor(ctx)
-	}
-}
-
-// frontDoor serves a site with a kind chat.
-func (at *site) frontDoor(ctx context.Context) (*door, error) {
-	n, err := at.serve(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &door{cmd: n.cmd, calls: calls{
-		URL: n.url + "/openai/v1/chat/completions", Model: "chat", Header: map[string]string{"Authorization": "Bearer " + at.key},
-	}}, nil
-}

@@ -22,3 +22,9 @@ func (s *services) startBifrost(ctx context.Context, args ...string) (*door, err
 	at, err := announced(cmd)
 	return &door{cmd: cmd, calls: calls{URL: at + "/v1/chat/completions", Model: model}}, err
 }
+
+func bifrostWith(args ...string) startPair {
+	return func(ctx context.Context, s *services, primary, backup string) (*door, error) {
+		return s.startBifrost(ctx, append(args, "-provider", primary, "-fallback", backup)...)
+	}
+}

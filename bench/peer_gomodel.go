@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 )
 
@@ -43,4 +45,19 @@ func (s *services) startGoModel(ctx context.Context, env ...string) (*door, erro
 		return nil, err
 	}
 	return d, nil
+}
+
+// startGoModelWithBackup leaves retries as they are by default.
+func startGoModelWithBackup(ctx context.Context, s *services, primary, backup string) (*door, error) {
+	rules := filepath.Join(s.dir, "gomodel-fallback.json")
+	text := fmt.Sprintf(`{"%[1]s": ["openai-backup/%[1]s"], "openai/%[1]s": ["openai-backup/%[1]s"]}`, model)
+	if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	d, err := s.startGoModel(ctx, "OPENAI_API_KEY=sk-bench", "OPENAI_BASE_URL="+primary+"/v1", "OPENAI_BACKUP_API_KEY=sk-bench", "OPENAI_BACKUP_BASE_URL="+backup+"/v1",
+		"FEATURE_FALLBACK_MODE=manual", "FALLBACK_MANUAL_RULES_PATH="+rules, "HTTP_TIMEOUT=1")
+	if err == nil {
+		d.Model = "openai/" + model
+	}
+	return d, err
 }

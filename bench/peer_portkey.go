@@ -58,3 +58,27 @@ func (s *services) startPortkey(ctx context.Context, config any) (*door, error) 
 	}
 	return d, nil
 }
+
+// portkeyConfig is a configuration of Portkey's, in its own words.
+type portkeyConfig struct {
+	Strategy portkeyStrategy `json:"strategy"`
+	Timeout  int             `json:"request_timeout"` // ms
+	Retry    *portkeyRetry   `json:"retry,omitempty"`
+	Targets  []portkeyTarget `json:"targets"`
+}
+
+type portkeyStrategy struct {
+	Mode string `json:"mode"`
+}
+
+type portkeyRetry struct {
+	Attempts int   `json:"attempts"`
+	On       []int `json:"on_status_codes"`
+}
+
+func portkeyWith(c portkeyConfig) startPair {
+	return func(ctx context.Context, s *services, primary, backup string) (*door, error) {
+		c.Targets = []portkeyTarget{portkeyAt(primary), portkeyAt(backup)}
+		return s.startPortkey(ctx, c)
+	}
+}
