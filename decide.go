@@ -117,7 +117,7 @@ func (d *decider) decide() Decision {
 // what follows is up to that.
 func (d *decider) last() *Attempt {
 	for i := len(d.attempts) - 1; i > 0; i-- {
-		if a := &d.attempts[i]; a.State != AttemptCancelled || a.Next != NextNowhere {
+		if a := &d.attempts[i]; a.Lane == 0 || a.State != AttemptCancelled || a.Next != NextNowhere {
 			return a
 		}
 	}
