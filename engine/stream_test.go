@@ -403,3 +403,69 @@ func TestWhatWasShownWasExecuted(t *testing.T) {
 		})
 	}
 }
+
+// A question may find out another answer of the attempt that was shown: by its id, or
+// sent once more.
+func TestTheEndOfAnotherAnswerIsNotShownAfterTheBeginOfTheFirst(t *testing.T) {
+	targets := map[string]behaviour{"a": streams(time.Second, hello, ends(onejob.OutcomeResultLost))}
+	in(t, setting{targets: targets}, func(w *world) {
+		id := w.submit("1").ID
+		shown, f := w.follow(id)
+		again := w.client.Follow("o", w.get(id))
+		defer again.Stop()
+		if first, err := again.Next(w.t.Context(), func(*onejob.Job) bool { return true }); string(first) != shown || err != nil {
+			t.Fatalf("%q, %v is shown; want %q", first, err, shown)
+		}
+		results, err := w.store.(onejob.ProbeStore).ProbeRecord(w.t.Context(), []onejob.ProbeRecordParams{{
+			Ref: onejob.AttemptRef{Part: f.Job().Part, JobID: id, ID: f.Job().Attempts[0].ID}, Method: onejob.ProbeReplay, Outcome: onejob.OutcomeSucceeded,
+			Result: &onejob.Result{Body: []byte("an answer of other words" + theEnd), ContentType: "text/event-stream"}, Detail: "test",
+		}})
+		if err != nil || results[0].Err != nil {
+			t.Fatal(err, results)
+		}
+		job := w.until(id, onejob.JobSucceeded)
+		if job.CompletedBy != f.Attempt().ID {
+			t.Fatalf("the winner is %s; want the attempt that was shown", job.CompletedBy)
+		}
+		if piece, err := again.Next(w.t.Context(), func(j *onejob.Job) bool { return j.State.Terminal() }); len(piece) > 0 || err != nil {
+			t.Errorf("%q, %v was shown; want nothing more", piece, err)
+		}
+		if rest, err := again.Rest(); !errors.Is(err, onejob.ErrAnotherAnswer) {
+			t.Errorf("the rest is %q, %v; want that this is another answer", rest, err)
+		}
+	})
+}
+
+// counting is a store that counts who looks for pieces.
+type counting struct {
+	onejob.Store
+	onejob.StreamStore
+	looks atomic.Int32
+}
+
+func (s *counting) ChunkList(ctx context.Context, p onejob.ChunkListParams) (onejob.Chunks, error) {
+	s.looks.Add(1)
+	return s.StreamStore.ChunkList(ctx, p)
+}
+
+// What is made in this process is told as it comes, so that nobody asks the store in between.
+func TestWhoFollowsAnAnswerThatIsMadeHereIsWoken(t *testing.T) {
+	targets := map[string]behaviour{"a": streams(time.Minute, hello, wholeOf(hello...))}
+	in(t, setting{targets: targets, policy: onejob.Policy{Timeout: time.Hour}}, func(w *world) {
+		store := &counting{Store: w.store, StreamStore: w.store.(onejob.StreamStore)}
+		client, err := onejob.New(store, onejob.Options{Secret: []byte("a secret of sixteen"), Signals: w.signals, PollInterval: 10 * time.Second, Kinds: map[string]onejob.Kind{"k": {Policy: onejob.Policy{Effect: onejob.EffectNone, Targets: []string{"a"}}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := client.Follow("o", w.submit("1"))
+		defer f.Stop()
+		for _, want := range hello {
+			if piece, err := f.Next(w.t.Context(), func(*onejob.Job) bool { return false }); string(piece) != want || err != nil {
+				t.Fatalf("%q, %v was shown; want %q", piece, err, want)
+			}
+		}
+		if n := store.looks.Load(); n > 30 {
+			t.Errorf("in three minutes the store was asked %d times for pieces; want no more than every 10 s", n)
+		}
+	})
+}
