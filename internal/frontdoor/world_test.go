@@ -29,6 +29,7 @@ type world struct {
 	provider *sim.Server // nil: another
 	store    *store
 	client   *onejob.Client
+	handler  http.Handler
 	url      string
 	key      string
 }
@@ -78,6 +79,7 @@ func newWorldAt(t *testing.T, provider string, change ...func(*frontdoor.Options
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.handler = handler
 	w.serve(handler, workers)
 	return w
 }
