@@ -110,7 +110,18 @@ func (d *decider) decide() Decision {
 	if len(d.attempts) == 0 {
 		return d.first()
 	}
-	return d.after(&d.attempts[len(d.attempts)-1])
+	return d.after(d.last())
+}
+
+// last is the newest attempt but for lanes that were given up for the one that is shown:
+// what follows is up to that.
+func (d *decider) last() *Attempt {
+	for i := len(d.attempts) - 1; i > 0; i-- {
+		if a := &d.attempts[i]; a.Lane == 0 || a.State != AttemptCancelled || a.Next != NextNowhere {
+			return a
+		}
+	}
+	return &d.attempts[0]
 }
 
 // inDoubt is the guard: with an attempt running there is nothing to do but wait

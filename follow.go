@@ -3,6 +3,7 @@ package onejob
 import (
 	"context"
 	"errors"
+	"hash/maphash"
 	"slices"
 	"time"
 )
@@ -39,8 +40,8 @@ func (s *Signals) watchStream(id string) (streamed <-chan struct{}, stop func())
 	}
 }
 
-// ErrAnotherAnswer : the job was answered by another attempt than the one whose answer
-// was begun to be shown.
+// ErrAnotherAnswer : the job has another answer than the one that was begun to be shown:
+// another attempt's, or one that was found out about the same.
 var ErrAnotherAnswer = errors.New("another attempt has answered the job")
 
 // Follower shows the answer of one job as it comes, from its first byte on. All that it
@@ -55,9 +56,11 @@ type Follower struct {
 	streamed <-chan struct{}
 	stop     func()
 
-	attempt int // whose pieces were shown: its number; zero: none were
-	number  int // of the next piece
-	sent    int // bytes shown
+	attempt int          // whose pieces were shown: its number; zero: none were
+	number  int          // of the next piece
+	sent    int          // bytes shown
+	digest  maphash.Hash // of those
+	woken   bool         // by a piece: the answer is made in this process
 }
 
 // Follow begins to follow the answer of a job of the owner that was just read. An empty
@@ -110,8 +113,12 @@ func (f *Follower) read(ctx context.Context) (piece []byte, err error) {
 	}
 	for {
 		list, err := f.streams.ChunkList(ctx, ChunkListParams{Job: JobRef{Part: f.job.Part, ID: f.job.ID}, From: f.number})
-		if err != nil && len(piece) == 0 && ctx.Err() == nil {
+		switch {
+		case err == nil:
+		case len(piece) == 0 && ctx.Err() == nil:
 			return nil, Unavailable(err)
+		default: // what could not be read is read the next time
+			return piece, nil
 		}
 		if len(list.Bodies) > 0 && f.attempt == 0 {
 			f.attempt = list.Attempt
@@ -120,9 +127,10 @@ func (f *Follower) read(ctx context.Context) (piece []byte, err error) {
 		for _, body := range list.Bodies {
 			piece = append(piece, body...)
 			f.sent += len(body)
+			_, _ = f.digest.Write(body) // it never fails
 		}
 		f.number += len(list.Bodies)
-		if err != nil || len(list.Bodies) < MaxChunksListed {
+		if len(list.Bodies) < MaxChunksListed {
 			return piece, nil
 		}
 	}
@@ -146,14 +154,14 @@ const streamPoll = 250 * time.Millisecond
 // wait waits for news of the job or its answer, and looks at the job.
 func (f *Follower) wait(ctx context.Context, quiet *int) (err error) {
 	pause := f.client.opts.Signals.PauseAfter(*quiet, f.client.opts.PollInterval)
-	if f.number > 0 {
+	if f.number > 0 && !f.woken {
 		pause = min(pause, streamPoll)
 	}
 	poll := time.NewTimer(pause)
 	defer poll.Stop()
 	select {
 	case <-f.streamed:
-		*quiet = 0
+		*quiet, f.woken = 0, true
 		return nil
 	case <-f.changed.changed:
 		*quiet = 0
@@ -178,9 +186,9 @@ func (f *Follower) Rest() ([]byte, error) {
 	if f.attempt == 0 {
 		return f.job.Result.Body, nil
 	}
-	shown := f.Attempt()
-	if shown == nil || shown.ID != f.job.CompletedBy || f.sent > len(f.job.Result.Body) {
+	shown, body := f.Attempt(), f.job.Result.Body
+	if shown == nil || shown.ID != f.job.CompletedBy || f.sent > len(body) || maphash.Bytes(f.digest.Seed(), body[:f.sent]) != f.digest.Sum64() {
 		return nil, ErrAnotherAnswer
 	}
-	return f.job.Result.Body[f.sent:], nil
+	return body[f.sent:], nil
 }

@@ -22,7 +22,7 @@ func (e *Engine) settle(t *trial, s said) {
 	if !e.judge(t, &p) {
 		return
 	}
-	t.feed.amend(&p)
+	t.feed.Load().amend(&p)
 	e.opts.Observer.AttemptEnded(t.target.Name, p.Outcome, time.Since(t.began))
 	e.finish(t, p)
 }
@@ -130,7 +130,7 @@ func (e *Engine) finished(t *trial, p onejob.AttemptFinishParams, r onejob.Attem
 		e.opts.Signals.JobChanged(t.Job.ID)
 	}
 	if r.State == onejob.AttemptSucceeded {
-		t.feed.forget()
+		t.feed.Load().forget()
 	}
 	e.tell(t.Job, t, r)
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,9 +23,10 @@ type feed struct {
 	hangUp func()
 	vigil  *vigil
 
+	number int // of the next piece; of who keeps
+
 	mu      sync.Mutex
 	pending []byte
-	number  int           // of the next piece
 	working chan struct{} // closed when nobody keeps any more; nil: nobody does
 	over    chan struct{} // closed when the call has returned
 	until   time.Time     // with over: how long what is left may still be kept
@@ -108,6 +110,7 @@ func (f *feed) keepPiece(piece []byte) bool {
 		if err == nil {
 			return f.judge(&results[0])
 		}
+		f.mayShow() // it may be there all the same
 		e.complain("piece of an answer not kept yet", err, "job_id", t.Job.ID, "attempt_id", t.ref.ID)
 		select {
 		case <-time.After(pause):
@@ -121,12 +124,18 @@ func (f *feed) keepPiece(piece []byte) bool {
 	}
 }
 
+func (f *feed) mayShow() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.kept = true
+}
+
 func (f *feed) judge(r *onejob.ChunkAppendResult) (kept bool) {
 	if r.Err == nil {
-		f.mu.Lock()
-		f.kept = true
-		f.number++
-		f.mu.Unlock()
+		f.mayShow()
+		if f.number++; f.number == 1 {
+			f.win()
+		}
 		return true
 	}
 	// Beside a lane whose answer is shown this one only costs. Where that one is in
@@ -134,6 +143,16 @@ func (f *feed) judge(r *onejob.ChunkAppendResult) (kept bool) {
 	lost := errors.Is(r.Err, onejob.ErrStreamTaken) && (r.Leader == onejob.AttemptRunning || r.Leader == onejob.AttemptSucceeded)
 	f.stop(lost && f.trial.Job.Policy.Lanes > 1)
 	return false
+}
+
+// win ends the calls of the job's other lanes, which are all in this process: the first
+// piece has decided the race.
+func (f *feed) win() {
+	for _, t := range f.engine.held.of(f.trial.ref.JobID) {
+		if other := t.feed.Load(); other != nil && other != f {
+			other.stop(true)
+		}
+	}
 }
 
 // stop ends the keeping, and the call too if nobody wants its answer.
@@ -165,18 +184,26 @@ func (f *feed) shows() bool {
 	return f.kept
 }
 
+// shows reports whether an attempt of the job that is under way here may have been shown.
+func (e *Engine) shows(jobID string) bool {
+	return slices.ContainsFunc(e.held.of(jobID), func(t *trial) bool { return t.feed.Load().shows() })
+}
+
 // end is called once the provider's call has returned. What is left of a whole answer
-// is shown with its end; what is left of another is kept, so that nobody is shown less
+// is shown with its end, though in a race its first piece is kept before, which may be
+// another lane's to show; what is left of another is kept, so that nobody is shown less
 // than came.
 func (f *feed) end(whole bool) {
 	if f == nil {
 		return
 	}
 	f.mu.Lock()
-	if whole {
+	f.until = time.Now().Add(settleTime)
+	switch {
+	case whole && f.trial.Job.Policy.Lanes > 1 && !f.kept:
+		f.pending = f.pending[:min(len(f.pending), onejob.MaxChunkBytes)]
+	case whole:
 		f.pending = nil
-	} else {
-		f.until = time.Now().Add(settleTime)
 	}
 	working := f.working
 	f.mu.Unlock()
@@ -194,13 +221,16 @@ func (f *feed) amend(p *onejob.AttemptFinishParams) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch p.Outcome {
-	case onejob.OutcomeExecutedFailed, onejob.OutcomeContractViolation:
+	case onejob.OutcomeExecutedFailed, onejob.OutcomeContractViolation, onejob.OutcomeRefused, onejob.OutcomeNotExecuted:
 		if f.kept { // another target's answer after a part of this one's is nobody's
 			p.Next = onejob.NextNowhere
+			if p.Outcome.Proven() { // what was shown says otherwise
+				p.Outcome = onejob.OutcomeExecutedFailed
+			}
 		}
-	case onejob.OutcomeUnknown, onejob.OutcomeResultLost:
+	case onejob.OutcomeUnknown, onejob.OutcomeResultLost, onejob.OutcomeSucceeded:
 		if f.left {
-			p.Outcome, p.Next = onejob.OutcomeCancelled, onejob.NextNowhere
+			p.Outcome, p.Next, p.Result = onejob.OutcomeCancelled, onejob.NextNowhere, nil
 			p.Failure = &onejob.Failure{Code: "race_lost", Message: "another attempt's answer came first, so this one was given up"}
 			p.Evidence.Error = p.Failure.Message
 		}

@@ -210,6 +210,72 @@ func TestTheFirstPieceDecidesARaceAndTheLoserIsLeft(t *testing.T) {
 	})
 }
 
+// The lane that has said nothing is hung up on too, and starts no other.
+func TestTheFirstPieceEndsTheLanesThatAreSilent(t *testing.T) {
+	policy := onejob.Policy{Targets: []string{"a", "silent", "c"}, Lanes: 3, RaceAfter: 10 * time.Second, Timeout: time.Hour}
+	targets := map[string]behaviour{"a": streams(12*time.Second, hello, wholeOf(hello...)), "silent": answersAfter(30*time.Minute, `1`), "c": answers(`1`)}
+	in(t, setting{policy: policy, targets: targets}, func(w *world) {
+		id := w.submit("1").ID
+		time.Sleep(15 * time.Second)
+		if got, want := states(w.get(id)), "running: 1@a=running 2@silent=cancelled"; got != want {
+			t.Errorf("3 s after the first piece: %s; want %s", got, want)
+		}
+		if shown, f := w.follow(id); shown != "hello world"+theEnd || w.calls.count() != 2 {
+			t.Errorf("%s, %q was shown, %d calls; want the first lane's answer and two", states(f.Job()), shown, w.calls.count())
+		}
+	})
+}
+
+// atOnce answers with pieces and the end at one time.
+func atOnce(after time.Duration, pieces ...string) behaviour {
+	return func(ctx context.Context, r onejob.Request) (onejob.Answer, error) {
+		r.Sent()
+		time.Sleep(after)
+		_ = r.Chunk([]byte(strings.Join(pieces, ""))) // it has come whole
+		a, err := wholeOf(pieces...)(ctx, r)
+		a.CostMicros, a.Currency = 7, "EUR"
+		return a, err
+	}
+}
+
+func TestAnAnswerThatCameWholeDoesNotTakeAJobWhoseCallerIsShownAnother(t *testing.T) {
+	policy := onejob.Policy{Targets: []string{"slow", "late"}, Lanes: 2, RaceAfter: time.Second, Timeout: time.Hour}
+	for _, ends := range []time.Duration{3 * time.Second, 9 * time.Second} { // beside the first piece, and later
+		t.Run(ends.String(), func(t *testing.T) {
+			targets := map[string]behaviour{"slow": streams(4*time.Second, hello, wholeOf(hello...)), "late": atOnce(ends, "hi", "!")}
+			in(t, setting{policy: policy, targets: targets}, func(w *world) {
+				id := w.submit("1").ID
+				shown, f := w.follow(id)
+				time.Sleep(time.Minute)
+				for _, a := range w.get(id).Attempts {
+					switch want := map[string]string{"slow": "hello world", "late": "hi!"}[a.Target] + theEnd; {
+					case a.ID != f.Job().CompletedBy && a.State != onejob.AttemptCancelled:
+						t.Errorf("the attempt at %s is %s; want it cancelled", a.Target, a.State)
+					case a.ID == f.Job().CompletedBy && shown != want:
+						t.Errorf("%q was shown, and the answer is that of %s; want %q", shown, a.Target, want)
+					case a.Target == "late" && a.CostMicros != 7:
+						t.Errorf("what came whole cost %d; want 7, whoever was shown", a.CostMicros)
+					}
+				}
+			})
+		})
+	}
+}
+
+// An answer that came whole before any other was shown is the one.
+func TestAnAnswerThatCameWholeWinsARaceInWhichNobodyIsShown(t *testing.T) {
+	policy := onejob.Policy{Targets: []string{"slow", "late"}, Lanes: 2, RaceAfter: time.Second, Timeout: time.Hour}
+	targets := map[string]behaviour{"slow": streams(time.Minute, hello, wholeOf(hello...)), "late": atOnce(time.Second, "hi", "!")}
+	in(t, setting{policy: policy, targets: targets}, func(w *world) {
+		id := w.submit("1").ID
+		shown, _ := w.follow(id)
+		time.Sleep(time.Second)
+		if got, want := states(w.get(id)), "succeeded: 1@slow=cancelled 2@late=succeeded"; shown != "hi!"+theEnd || got != want {
+			t.Errorf("%s, %q was shown; want %s and the answer of the second", got, shown, want)
+		}
+	})
+}
+
 func TestNobodyRacesAgainstAnAnswerThatIsShown(t *testing.T) {
 	policy := onejob.Policy{Targets: []string{"a", "b"}, Lanes: 2, RaceAfter: 10 * time.Second, Timeout: time.Hour}
 	targets := map[string]behaviour{"a": streams(6*time.Second, hello, wholeOf(hello...)), "b": answers(`1`)}
@@ -294,6 +360,112 @@ func TestWhatWasShownOfOneAttemptIsNotWentOnWithAnothers(t *testing.T) {
 		}
 		if whole, _ := w.follow(id); whole != "hi"+theEnd {
 			t.Errorf("who comes now is shown %q; want the answer", whole)
+		}
+	})
+}
+
+// forgetful is a store that keeps pieces and never says so.
+type forgetful struct {
+	onejob.Store
+	onejob.StreamStore
+}
+
+func (s *forgetful) ChunkAppend(ctx context.Context, params []onejob.ChunkAppendParams) ([]onejob.ChunkAppendResult, error) {
+	_, err := s.StreamStore.ChunkAppend(ctx, params)
+	return nil, errors.Join(err, onejob.Unavailable(errNoAnswer))
+}
+
+// Who follows may have seen a piece that was kept and not confirmed.
+func TestAfterAPieceThatMayBeThereNoOtherTargetTakesOver(t *testing.T) {
+	policy := onejob.Policy{Targets: []string{"a", "b"}, Failover: onejob.FailoverDeclared, FailoverWhy: "test"}
+	wrap := func(s onejob.Store) onejob.Store { return &forgetful{Store: s, StreamStore: s.(onejob.StreamStore)} }
+	targets := map[string]behaviour{"a": streams(time.Second, hello[:1], ends(onejob.OutcomeExecutedFailed)), "b": answers(`1`)}
+	in(t, setting{policy: policy, targets: targets, wrap: wrap}, func(w *world) {
+		shown, f := w.follow(w.submit("1").ID)
+		if got, want := states(f.Job()), "failed: 1@a=failed"; got != want || shown != hello[0] {
+			t.Errorf("%s, shown %q; want %s and the piece", got, shown, want)
+		}
+	})
+}
+
+// A rule of the target's may say of the end that nothing was done; what was shown says otherwise.
+func TestWhatWasShownWasExecuted(t *testing.T) {
+	policy := onejob.Policy{Targets: []string{"a", "b"}, Failover: onejob.FailoverDeclared, FailoverWhy: "test"}
+	for _, proof := range []error{onejob.ErrRefused, onejob.ErrNotSent} {
+		t.Run(proof.Error(), func(t *testing.T) {
+			targets := map[string]behaviour{"a": streams(time.Second, hello, fails(proof, onejob.NextAgain)), "b": answers(`1`)}
+			in(t, setting{policy: policy, targets: targets}, func(w *world) {
+				job := w.until(w.submit("1").ID, onejob.JobFailed)
+				if a := job.Attempts[0]; len(job.Attempts) != 1 || a.Outcome != onejob.OutcomeExecutedFailed {
+					t.Errorf("%s, outcome %s; want one attempt that was executed and failed", states(job), a.Outcome)
+				}
+			})
+		})
+	}
+}
+
+// A question may find out another answer of the attempt that was shown: by its id, or
+// sent once more.
+func TestTheEndOfAnotherAnswerIsNotShownAfterTheBeginOfTheFirst(t *testing.T) {
+	targets := map[string]behaviour{"a": streams(time.Second, hello, ends(onejob.OutcomeResultLost))}
+	in(t, setting{targets: targets}, func(w *world) {
+		id := w.submit("1").ID
+		shown, f := w.follow(id)
+		again := w.client.Follow("o", w.get(id))
+		defer again.Stop()
+		if first, err := again.Next(w.t.Context(), func(*onejob.Job) bool { return true }); string(first) != shown || err != nil {
+			t.Fatalf("%q, %v is shown; want %q", first, err, shown)
+		}
+		results, err := w.store.(onejob.ProbeStore).ProbeRecord(w.t.Context(), []onejob.ProbeRecordParams{{
+			Ref: onejob.AttemptRef{Part: f.Job().Part, JobID: id, ID: f.Job().Attempts[0].ID}, Method: onejob.ProbeReplay, Outcome: onejob.OutcomeSucceeded,
+			Result: &onejob.Result{Body: []byte("an answer of other words" + theEnd), ContentType: "text/event-stream"}, Detail: "test",
+		}})
+		if err != nil || results[0].Err != nil {
+			t.Fatal(err, results)
+		}
+		job := w.until(id, onejob.JobSucceeded)
+		if job.CompletedBy != f.Attempt().ID {
+			t.Fatalf("the winner is %s; want the attempt that was shown", job.CompletedBy)
+		}
+		if piece, err := again.Next(w.t.Context(), func(j *onejob.Job) bool { return j.State.Terminal() }); len(piece) > 0 || err != nil {
+			t.Errorf("%q, %v was shown; want nothing more", piece, err)
+		}
+		if rest, err := again.Rest(); !errors.Is(err, onejob.ErrAnotherAnswer) {
+			t.Errorf("the rest is %q, %v; want that this is another answer", rest, err)
+		}
+	})
+}
+
+// counting is a store that counts who looks for pieces.
+type counting struct {
+	onejob.Store
+	onejob.StreamStore
+	looks atomic.Int32
+}
+
+func (s *counting) ChunkList(ctx context.Context, p onejob.ChunkListParams) (onejob.Chunks, error) {
+	s.looks.Add(1)
+	return s.StreamStore.ChunkList(ctx, p)
+}
+
+// What is made in this process is told as it comes, so that nobody asks the store in between.
+func TestWhoFollowsAnAnswerThatIsMadeHereIsWoken(t *testing.T) {
+	targets := map[string]behaviour{"a": streams(time.Minute, hello, wholeOf(hello...))}
+	in(t, setting{targets: targets, policy: onejob.Policy{Timeout: time.Hour}}, func(w *world) {
+		store := &counting{Store: w.store, StreamStore: w.store.(onejob.StreamStore)}
+		client, err := onejob.New(store, onejob.Options{Secret: []byte("a secret of sixteen"), Signals: w.signals, PollInterval: 10 * time.Second, Kinds: map[string]onejob.Kind{"k": {Policy: onejob.Policy{Effect: onejob.EffectNone, Targets: []string{"a"}}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := client.Follow("o", w.submit("1"))
+		defer f.Stop()
+		for _, want := range hello {
+			if piece, err := f.Next(w.t.Context(), func(*onejob.Job) bool { return false }); string(piece) != want || err != nil {
+				t.Fatalf("%q, %v was shown; want %q", piece, err, want)
+			}
+		}
+		if n := store.looks.Load(); n > 30 {
+			t.Errorf("in three minutes the store was asked %d times for pieces; want no more than every 10 s", n)
 		}
 	})
 }

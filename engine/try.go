@@ -34,13 +34,13 @@ type trial struct {
 	ref      onejob.AttemptRef
 	token    string // the claim's; set once
 	began    time.Time
-	input    []byte      // of the request
-	dropped  string      // the parameters that it does not carry
-	rendered bool        // for the target
-	sendBy   time.Time   // on our own clock, which started before the mark was asked for
-	sent     atomic.Bool // the whole request was handed to the kernel
-	gaveUp   atomic.Bool // the provider was asked to give up, where it can be
-	feed     *feed       // of an answer that comes in pieces; nil: they are not kept
+	input    []byte               // of the request
+	dropped  string               // the parameters that it does not carry
+	rendered bool                 // for the target
+	sendBy   time.Time            // on our own clock, which started before the mark was asked for
+	sent     atomic.Bool          // the whole request was handed to the kernel
+	gaveUp   atomic.Bool          // the provider was asked to give up, where it can be
+	feed     atomic.Pointer[feed] // of an answer that comes in pieces; nil: they are not kept
 }
 
 func (e *Engine) newTrial(c onejob.Claimed) *trial {
@@ -117,13 +117,13 @@ func (s *said) whole() bool {
 func (e *Engine) call(t *trial) {
 	ctx, hangUp := context.WithCancel(e.hard)
 	defer hangUp()
-	t.feed = e.feedOf(t, hangUp)
-	v := e.keepVigil(t, hangUp)
+	f := e.feedOf(t, hangUp)
+	v := e.keepVigil(t, f, hangUp)
 	s := func() said {
 		defer v.end() // even if the provider's code ends the goroutine
 		return callOnce(ctx, t)
 	}()
-	t.feed.end(s.whole())
+	f.end(s.whole())
 	e.settle(t, s)
 }
 
@@ -156,8 +156,8 @@ func callOnce(ctx context.Context, t *trial) (s said) {
 		SendBy:      t.sendBy, SendWithin: t.Job.Policy.SendWithin,
 		Sent: func() { t.sent.Store(true) },
 	}
-	if t.feed != nil {
-		req.Chunk = t.feed.take
+	if f := t.feed.Load(); f != nil {
+		req.Chunk = f.take
 	}
 	answer, err := t.target.Provider.Call(ctx, req)
 	return said{answer, err}

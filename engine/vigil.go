@@ -22,16 +22,17 @@ type vigil struct {
 	left   func()
 }
 
-// keepVigil begins a vigil over a call that hangUp ends.
-func (e *Engine) keepVigil(t *trial, hangUp func()) *vigil {
+// keepVigil begins a vigil over a call that hangUp ends, and that feeds f.
+func (e *Engine) keepVigil(t *trial, f *feed, hangUp func()) *vigil {
 	v := &vigil{engine: e, trial: t, hangUp: hangUp}
-	if t.feed != nil {
-		t.feed.vigil = v
+	if f != nil {
+		f.vigil = v
+		t.feed.Store(f) // from here on the other lanes see it
 	}
 	p := &t.Job.Policy
 	if p.RaceAfter > 0 && t.Attempt.Lane+1 < p.Lanes { // never in the last lane
 		v.race.set(p.RaceAfter, func() {
-			if !t.feed.shows() { // a race is over once an answer is shown
+			if !e.shows(t.ref.JobID) { // a race is over once an answer is shown
 				e.race(t)
 			}
 		})

@@ -42,6 +42,7 @@ func (b *beating) beat(job *onejob.Job) {
 	if _, err := b.w.Write([]byte(" ")); err == nil {
 		_ = rc.Flush() // who is gone is seen by the context
 	}
+	_ = rc.SetWriteDeadline(time.Time{}) // the answer has as long as any other
 }
 
 // answer ends what was begun.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"mime"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -84,7 +85,7 @@ func (s *shown) end() (whole bool, err error) {
 	}
 	rest, err := s.follower.Rest()
 	if err != nil {
-		return true, s.fail(&onejob.Error{
+		return false, s.fail(&onejob.Error{
 			Code: onejob.CodeOutcomeUnknown, JobID: job.ID,
 			Message: "the answer that began here was given up for another; ask again with the same idempotency key to get that from its first byte",
 		})
@@ -97,7 +98,7 @@ func (s *shown) end() (whole bool, err error) {
 		}
 	}
 	if s.begun && (err != nil || kind != eventStream) {
-		return true, s.fail(&onejob.Error{
+		return false, s.fail(&onejob.Error{
 			Code: onejob.CodeProviderFailed, JobID: job.ID,
 			Message: "the answer is there, and it is no stream of events; ask again with the same idempotency key",
 		})
@@ -142,11 +143,15 @@ func (s *shown) begin(contentType string) {
 // pieceTimeout bounds how long a caller may take for one piece.
 const pieceTimeout = 30 * time.Second
 
-// write sends a piece. A caller who is gone is seen by the context.
-func (s *shown) write(piece []byte) {
+// write sends what is shown, in pieces that a slow line takes in time. A caller who is
+// gone is seen by the context.
+func (s *shown) write(shown []byte) {
 	rc := http.NewResponseController(s.w)
-	_ = rc.SetWriteDeadline(time.Now().Add(pieceTimeout)) // writers in tests have none
-	if _, err := s.w.Write(piece); err == nil {
+	for piece := range slices.Chunk(shown, onejob.MaxChunkBytes) {
+		_ = rc.SetWriteDeadline(time.Now().Add(pieceTimeout)) // writers in tests have none
+		if _, err := s.w.Write(piece); err != nil {
+			return
+		}
 		_ = rc.Flush()
 	}
 }

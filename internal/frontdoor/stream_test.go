@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -267,4 +268,114 @@ func TestWhatComesWholeIsNotStreamed(t *testing.T) {
 	if err != nil || len(page.Jobs) != 0 {
 		t.Errorf("%d jobs, %v; want none", len(page.Jobs), err)
 	}
+}
+
+// Who is told to come back has not been answered: a retry without a key finds the job.
+func TestAStreamThatIsGivenUpForAnotherAnswerIsNotDelivered(t *testing.T) {
+	t.Parallel()
+	for name, shown := range map[string]string{"after a part of it": head + word("hel"), "after a sign of life": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMouth(t)
+			w := newWorldAt(t, m.URL, func(o *frontdoor.Options) { o.Heartbeat = 20 * time.Millisecond })
+			defer close(m.says)
+			if shown != "" {
+				m.say(t, shown)
+			}
+			body := strings.Replace(streamed, `"chat"`, `"brief"`, 1)
+			r := w.read(chat, body, retry(0)...)
+			job, err := w.client.WatchUntil(t.Context(), "alice", r.resp.Header.Get("Onejob-Job-Id"), func(j *onejob.Job) bool { return j.State == onejob.JobBlocked })
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _, err = w.client.Resolve(t.Context(), onejob.AttemptResolveParams{
+				ID: job.Attempts[0].ID, Owner: "alice", Actor: "ann", Outcome: onejob.OutcomeSucceeded, Evidence: "seen",
+				Result: &onejob.Result{Body: []byte(`{"choices":[]}`), ContentType: "application/json"},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, err := io.ReadAll(r.body)
+			if text := strings.ReplaceAll(string(all), ":\n\n", ""); err != nil || !strings.HasPrefix(text, shown+"event: error\n") || strings.Contains(text, "choices\":[]") {
+				t.Errorf("read %q, %v; want what was shown, and an error", text, err)
+			}
+			if p := <-w.store.ended; p.Delivered {
+				t.Error("a caller who was told to come back was delivered the answer")
+			}
+			again := w.post(chat, body, retry(1)...)
+			if again.header.Get("Onejob-Intent") != "retry-claimed" || string(again.body) != `{"choices":[]}` {
+				t.Errorf("its retry got %q %s; want the job's answer", again.header.Get("Onejob-Intent"), again.body)
+			}
+		})
+	}
+}
+
+// timed is a writer that knows how long the caller has for what is written.
+type timed struct {
+	*httptest.ResponseRecorder
+	mu       sync.Mutex
+	deadline time.Time
+	written  int // since it was set
+	most     int // under one deadline
+	stale    int // writes under one that was set for another
+
+	began func() // nil: nobody waits for it
+}
+
+func (w *timed) SetWriteDeadline(at time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.deadline, w.written = at, 0
+	return nil
+}
+
+func (w *timed) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.deadline.IsZero() {
+		if w.written > 0 {
+			w.stale++
+		}
+		w.written += len(b)
+		w.most = max(w.most, w.written)
+	}
+	if w.began != nil {
+		w.began()
+	}
+	return w.ResponseRecorder.Write(b)
+}
+
+// A caller on a slow line has as long for each part of an answer as for any other.
+func TestWhoReadsSlowlyHasTimeForEachPart(t *testing.T) {
+	t.Parallel()
+	t.Run("of a stream that is there", func(t *testing.T) {
+		t.Parallel()
+		m := newMouth(t)
+		w := newWorldAt(t, m.URL)
+		m.say(t, head, word(strings.Repeat("long ", 100_000)), stop, theEnd)
+		close(m.says)
+		want := w.post(chat, streamed, "Idempotency-Key", "k1")
+		slow := &timed{ResponseRecorder: httptest.NewRecorder()}
+		w.handler.ServeHTTP(slow, w.request(t.Context(), chat, streamed, "Idempotency-Key", "k1"))
+		if slow.Body.String() != string(want.body) || slow.most > onejob.MaxChunkBytes || slow.stale > 0 {
+			t.Errorf("%d of %d bytes, %d under one deadline and %d writes under a stale one; want at most %d and none",
+				slow.Body.Len(), len(want.body), slow.most, slow.stale, onejob.MaxChunkBytes)
+		}
+	})
+	t.Run("of a whole answer behind a sign of life", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, "hold")
+		begun, done := make(chan struct{}), make(chan struct{})
+		slow := &timed{ResponseRecorder: httptest.NewRecorder(), began: sync.OnceFunc(func() { close(begun) })}
+		go func() {
+			defer close(done)
+			w.handler.ServeHTTP(slow, w.request(t.Context(), chat, alive, "Idempotency-Key", "k1"))
+		}()
+		<-begun
+		w.provider.Release()
+		<-done
+		if strings.TrimSpace(slow.Body.String()) == "" || slow.stale > 0 {
+			t.Errorf("read %q, %d writes under the deadline of another; want none", slow.Body.String(), slow.stale)
+		}
+	})
 }

@@ -29,6 +29,7 @@ type world struct {
 	provider *sim.Server // nil: another
 	store    *store
 	client   *onejob.Client
+	handler  http.Handler
 	url      string
 	key      string
 }
@@ -86,6 +87,7 @@ func (w *world) run(targets []onejob.Target, kinds map[string]onejob.Kind, model
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.handler = handler
 	w.serve(handler, workers)
 }
 

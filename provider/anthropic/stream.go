@@ -49,7 +49,9 @@ func (s *messageStream) Add(e wire.Event) wire.Step {
 	switch event.Type {
 	case "message_start":
 		s.message, s.usage = event.Message, map[string]json.RawMessage{}
-		_ = json.Unmarshal(event.Message["usage"], &s.usage) // none: it is told at the end
+		var usage map[string]json.RawMessage
+		_ = json.Unmarshal(event.Message["usage"], &usage) // none: it is told at the end
+		s.count(usage)
 	case "content_block_start":
 		s.begin(event)
 		return wire.StepShows
@@ -62,7 +64,7 @@ func (s *messageStream) Add(e wire.Event) wire.Step {
 			break
 		}
 		maps.Copy(s.message, event.Delta)
-		maps.Copy(s.usage, event.Usage)
+		s.count(event.Usage)
 		return wire.StepShows
 	case "message_stop":
 		return wire.StepEnds
@@ -71,6 +73,15 @@ func (s *messageStream) Add(e wire.Event) wire.Step {
 		return wire.StepFails
 	}
 	return wire.StepOn
+}
+
+// count adds what an event tells of the usage. A null tells nothing anew.
+func (s *messageStream) count(usage map[string]json.RawMessage) {
+	for name, value := range usage {
+		if string(value) != "null" {
+			s.usage[name] = value
+		}
+	}
 }
 
 // begin opens the next block.
@@ -136,6 +147,9 @@ func (s *messageStream) Document() []byte {
 func (b *blockPart) whole() map[string]json.RawMessage {
 	whole := maps.Clone(b.start)
 	for member, text := range b.texts {
+		if text.Len() == 0 {
+			continue // a tool without arguments has such parts
+		}
 		if member == "input" { // of a tool: JSON in parts; if it is none, the message does not encode
 			whole[member] = json.RawMessage(text.String())
 			continue

@@ -67,3 +67,40 @@ func TestAStreamIsReadAsTheWholeAnswer(t *testing.T) {
 		t.Errorf("a whole message is read as %+v, %v", out, err)
 	}
 }
+
+// A tool that is called without arguments has deltas of its input, which add nothing.
+func TestAToolCalledWithoutArgumentsIsWhole(t *testing.T) {
+	t.Parallel()
+	p, err := anthropic.New(anthropic.Options{Model: "claude-sonnet-5", APIKey: providertest.Canary})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.ReadOutput([]byte(messageEvents[0] +
+		event("content_block_start", `,"index":0,"content_block":{"type":"tool_use","id":"toolu_1","name":"now","input":{}}`) +
+		event("content_block_delta", `,"index":0,"delta":{"type":"input_json_delta","partial_json":""}`) +
+		event("content_block_stop", `,"index":0`) +
+		event("message_delta", `,"delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":3}`) + event("message_stop", "")))
+	if err != nil || out.ToolName != "now" || string(out.Content) != `{}` {
+		t.Errorf("output = %+v, %v; want a call of now with {}", out, err)
+	}
+}
+
+func TestAUsageThatIsToldAtTheEndOnlyIsRead(t *testing.T) {
+	t.Parallel()
+	p, err := anthropic.New(anthropic.Options{Model: "claude-sonnet-5", APIKey: providertest.Canary})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, usage := range []string{"", `,"usage":null`, `,"usage":7`} {
+		out, err := p.ReadOutput([]byte(event("message_start", `,"message":{"type":"message","model":"m","content":[]`+usage+`}`) +
+			messageEvents[2] + messageEvents[3] + messageEvents[6] + messageEvents[7]))
+		if err != nil || string(out.Content) != "hel" || out.OutputTokens != 3 {
+			t.Errorf("after a head with %q: output = %+v, %v; want hel and 3 tokens", usage, out, err)
+		}
+	}
+	out, err := p.ReadOutput([]byte(messageEvents[0] + messageEvents[2] + messageEvents[3] +
+		event("message_delta", `,"delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":null,"output_tokens":3}`) + messageEvents[7]))
+	if err != nil || out.InputTokens != 10 || out.OutputTokens != 3 {
+		t.Errorf("output = %+v, %v; want the 10 tokens of the head, and 3", out, err)
+	}
+}

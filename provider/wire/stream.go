@@ -69,10 +69,12 @@ func (x *exchange) stream(resp *http.Response, m *Message, seen *Seen) {
 		}
 		s.take(buffer[:n])
 		shown := s.show()
+		unwanted := len(shown) > 0 && x.req.Chunk != nil && x.req.Chunk(shown) != nil
 		switch {
-		case len(shown) > 0 && x.req.Chunk != nil && x.req.Chunk(shown) != nil:
+		case s.over(): // it is there, whoever wants it
+		case unwanted:
 			seen.Trouble = TroubleUnwanted
-		case err != nil && !s.over() && seen.Trouble == "":
+		case err != nil && seen.Trouble == "":
 			seen.Trouble = x.broken(err)
 		}
 	}
@@ -120,6 +122,8 @@ type reading struct {
 	assembler Assembler
 	body      []byte
 	whole     int // bytes of body that are whole events
+	line      int // where the line begins that was not read
+	looked    int // bytes that were looked through for its end
 	showable  int // of them, but for the last of a stream that is over
 	shown     int // of those
 	shows     bool
@@ -133,12 +137,16 @@ func (s *reading) over() bool { return s.ended || s.failed }
 func (s *reading) take(b []byte) {
 	s.body = append(s.body, b...)
 	for !s.over() {
-		length := eventLength(s.body[s.whole:])
-		if length == 0 {
+		end := s.eventEnd()
+		if end == 0 {
 			return
 		}
-		s.step(s.assembler.Add(parseEvent(s.body[s.whole : s.whole+length])))
-		s.whole += length
+		event := s.body[s.whole:end]
+		if s.whole == 0 {
+			event = bytes.TrimPrefix(event, []byte(byteOrderMark))
+		}
+		s.step(s.assembler.Add(parseEvent(event)))
+		s.whole = end
 		if !s.over() {
 			s.showable = s.whole
 		}
@@ -167,18 +175,23 @@ func (s *reading) show() []byte {
 	return shown
 }
 
-// eventLength is how long the first event of b is, the blank line after it included.
-// Zero: it is not whole.
-func eventLength(b []byte) int {
-	for at := 0; ; {
-		end := bytes.IndexByte(b[at:], '\n')
-		if end < 0 {
+// byteOrderMark may come before the first event.
+const byteOrderMark = "\uFEFF"
+
+// eventEnd is where the next event ends, the blank line after it included. Zero: it is
+// not whole. No byte is looked at twice, in however small parts an event comes.
+func (s *reading) eventEnd() int {
+	for {
+		length := bytes.IndexByte(s.body[s.looked:], '\n')
+		if length < 0 {
+			s.looked = len(s.body)
 			return 0
 		}
-		line := b[at : at+end]
-		at += end + 1
+		end := s.looked + length
+		line := s.body[s.line:end]
+		s.line, s.looked = end+1, end+1
 		if len(line) == 0 || string(line) == "\r" {
-			return at
+			return s.line
 		}
 	}
 }

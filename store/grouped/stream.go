@@ -2,6 +2,7 @@ package grouped
 
 import (
 	"context"
+	"errors"
 
 	"github.com/onejob-dev/onejob"
 )
@@ -24,7 +25,11 @@ func streamsOf(store onejob.Store) onejob.StreamStore {
 type noStreams struct{}
 
 func (noStreams) ChunkAppend(_ context.Context, params []onejob.ChunkAppendParams) ([]onejob.ChunkAppendResult, error) {
-	return make([]onejob.ChunkAppendResult, len(params)), nil
+	results := make([]onejob.ChunkAppendResult, len(params))
+	for i := range results {
+		results[i].Err = errors.ErrUnsupported
+	}
+	return results, nil
 }
 
 func (noStreams) ChunkList(context.Context, onejob.ChunkListParams) (onejob.Chunks, error) {
