@@ -21,6 +21,7 @@ func streaming() []promise {
 		{name: "Chunk/NeverAfterTheAnswer", test: testChunkLate},
 		{name: "Chunk/EachRowOfABatchIsJudgedByItself", test: testChunkBatch},
 		{name: "Chunk/DroppedOnceTheResultHasThem", test: testChunkDrop},
+		{name: "Chunk/ManyAreForgottenAtOnce", test: testChunkDropMany},
 		{name: "Chunk/GoneWithThePayload", test: testChunkPurge},
 		{name: "Chunk/TheDatabaseTakesNoOtherAttempts", test: testChunkConstraint},
 		{name: "Concurrent/OneAttemptIsShown", test: testRaceChunks, handles: 3},
@@ -193,6 +194,28 @@ func testChunkDrop(f *fixture) {
 	f.noError(f.streams(f.s).ChunkDrop(f.Context(), refs))
 	f.wantChunks(a, 0)
 	f.wantChunks(b, 0, "one")
+}
+
+// A long answer has thousands of pieces, and while they are deleted others wait. To look
+// for what follows each among all takes longer than to keep them.
+func testChunkDropMany(f *fixture) {
+	a, began := f.running("k1"), time.Now()
+	for n := 0; n < 3000; n += 100 {
+		params := make([]onejob.ChunkAppendParams, 100)
+		for i := range params {
+			params[i] = chunkOf(a, n+i, "word")
+		}
+		results, err := f.streams(f.s).ChunkAppend(f.Context(), params)
+		f.noError(err)
+		f.noError(results[99].Err)
+	}
+	f.finish(a, onejob.OutcomeSucceeded)
+	kept, began := time.Since(began), time.Now()
+	f.noError(f.streams(f.s).ChunkDrop(f.Context(), []onejob.JobRef{{Part: a.Part, ID: a.JobID}}))
+	if dropped := time.Since(began); dropped > kept/5 {
+		f.Errorf("3,000 pieces were kept in %s and forgotten in %s; want less than a fifth", kept, dropped)
+	}
+	f.wantChunks(a, 0)
 }
 
 func testChunkPurge(f *fixture) {
