@@ -133,7 +133,7 @@ func (f *feed) mayShow() {
 func (f *feed) judge(r *onejob.ChunkAppendResult) (kept bool) {
 	if r.Err == nil {
 		f.mayShow()
-		if f.number++; f.number == 1 {
+		if f.number++; f.number == 1 && f.trial.Job.Policy.Lanes > 1 {
 			f.win()
 		}
 		return true

@@ -68,7 +68,7 @@ func (s *chatStream) Add(e wire.Event) wire.Step {
 		s.broken = true
 		return wire.StepOn
 	}
-	if e.Name == "error" || len(c.Error) > 0 && string(c.Error) != "null" {
+	if e.Name == "error" || says(c.Error) {
 		s.failure = e.Body
 		return wire.StepFails
 	}
@@ -97,6 +97,15 @@ func (s *chatStream) Add(e wire.Event) wire.Step {
 		}
 	}
 	return step
+}
+
+// says reports whether an error is one: servers write emptiness for none.
+func says(member json.RawMessage) bool {
+	switch string(member) {
+	case "", "null", "false", "0", `""`, "{}", "[]":
+		return false
+	}
+	return true
 }
 
 // delta adds what a chunk has of a choice, and reports whether it is anything but who

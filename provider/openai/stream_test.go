@@ -105,3 +105,18 @@ func TestATargetThatMakesNoStreamSaysSoBeforeItIsAsked(t *testing.T) {
 		}
 	}
 }
+
+// Servers write an empty error for none, as in whole answers.
+func TestAChunkWithAnEmptyErrorHasNotFailed(t *testing.T) {
+	t.Parallel()
+	p, err := openai.New(openai.Options{Model: "gpt-5", APIKey: providertest.Canary})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, none := range []string{"null", `""`, "{}", "false", "[]", "0"} {
+		events := chunk(`{"index":0,"delta":{"content":"hello"},"finish_reason":"stop"}`, `,"error":`+none) + chatEvents[5]
+		if out, err := p.ReadOutput([]byte(events)); err != nil || string(out.Content) != "hello" {
+			t.Errorf("with the error %s: output = %+v, %v; want hello", none, out, err)
+		}
+	}
+}

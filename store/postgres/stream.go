@@ -15,8 +15,8 @@ import (
 // there. Of two attempts that come first at one time the one waits for the other's commit.
 const (
 	sqlChunkAppend = `
-INSERT INTO chunks (part, job_id, number, attempt, previous, body)
-SELECT a.part, a.job_id, u.number, a.number, CASE u.number WHEN 0 THEN NULL ELSE u.number - 1 END, u.body
+INSERT INTO chunks (part, job_id, number, attempt, previous, follows, body)
+SELECT a.part, a.job_id, u.number, a.number, CASE u.number WHEN 0 THEN NULL ELSE u.number - 1 END, CASE u.number WHEN 0 THEN NULL ELSE a.job_id END, u.body
   FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[], $5::integer[], $6::bytea[]) AS u (part, job_id, id, token, number, body)
   JOIN attempts a ON a.part = u.part AND a.job_id = u.job_id AND a.id = u.id AND a.claim_token = u.token AND a.state IN ('running', 'unknown')
   JOIN job_states s ON s.part = a.part AND s.job_id = a.job_id AND s.finished_at IS NULL

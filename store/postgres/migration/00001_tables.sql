@@ -289,20 +289,26 @@ CREATE INDEX waiters_gone ON waiters (until);
 
 -- What has come of an answer that arrives in pieces. Each but the first follows one of
 -- the same attempt: a job shows nobody a piece of one answer after a piece of another.
+-- When a piece is deleted what follows it is asked for, by columns of which only the index
+-- for it has more than the part: by job_id the planner would take the primary key, and
+-- look through all pieces of the job for each.
 CREATE TABLE chunks (
     part     smallint NOT NULL,
     job_id   text COLLATE "C" NOT NULL,
     number   integer  NOT NULL CHECK (number >= 0),
     attempt  integer  NOT NULL, -- its number
     previous integer,           -- number - 1
+    follows  text COLLATE "C",  -- with previous: job_id
     body     bytea    NOT NULL CHECK (length(body) BETWEEN 1 AND 65536),
     PRIMARY KEY (part, job_id, number),
     CONSTRAINT chunks_of_attempt UNIQUE (part, job_id, attempt, number),
     CONSTRAINT chunks_follow CHECK (CASE number WHEN 0 THEN previous IS NULL ELSE previous IS NOT NULL AND previous = number - 1 END),
+    CHECK (CASE number WHEN 0 THEN follows IS NULL ELSE follows IS NOT NULL AND follows = job_id END),
     FOREIGN KEY (part, job_id, attempt) REFERENCES attempts (part, job_id, number),
-    FOREIGN KEY (part, job_id, attempt, previous) REFERENCES chunks (part, job_id, attempt, number)
+    FOREIGN KEY (part, follows, attempt, previous) REFERENCES chunks (part, job_id, attempt, number)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 ALTER TABLE chunks ALTER COLUMN body SET STORAGE EXTERNAL;
+CREATE INDEX chunks_after ON chunks (part, follows, attempt, previous);
 
 -- Endpoints that are not sent anything.
 CREATE TABLE webhook_endpoints (

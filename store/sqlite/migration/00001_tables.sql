@@ -274,6 +274,7 @@ CREATE TABLE chunks (
     FOREIGN KEY (seq, attempt) REFERENCES attempts (seq, number),
     FOREIGN KEY (seq, attempt, previous) REFERENCES chunks (seq, attempt, number)
 ) STRICT;
+CREATE INDEX chunks_after ON chunks (seq, attempt, previous); -- what follows a piece is asked for when it is deleted
 
 -- Endpoints that are not sent anything.
 CREATE TABLE webhook_endpoints (
