@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 
@@ -57,7 +58,7 @@ type callPart struct {
 
 // Add takes a chunk.
 func (s *chatStream) Add(e wire.Event) wire.Step {
-	if string(e.Body) == "[DONE]" {
+	if string(bytes.TrimSpace(e.Body)) == "[DONE]" {
 		return wire.StepEnds
 	}
 	var c chatChunk

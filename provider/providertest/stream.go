@@ -179,6 +179,11 @@ func (s streams) split(t *testing.T) {
 	if err != nil || a.Outcome != onejob.OutcomeSucceeded || string(a.Body) != crlf || shown != strings.ReplaceAll(s.shows(), "\n", "\r\n") {
 		t.Errorf("with CRLF: answer = %q %q, shown %q, %v", a.Outcome, a.Body, shown, err)
 	}
+	bare := strings.TrimRight(s.all(), "\n")
+	a, shown, err = s.call(t, func(x *Exchange) { x.begin(); x.send(bare); x.end() })
+	if err != nil || a.Outcome != onejob.OutcomeSucceeded || string(a.Body) != bare || shown != s.shows() {
+		t.Errorf("without the last blank line: answer = %q %q, shown %q, %v", a.Outcome, a.Body, shown, err)
+	}
 	commented := ": ping\n\n" + strings.Join(s.opts.Events, ": ping\n\n")
 	a, _, err = s.call(t, func(x *Exchange) { x.begin(); x.send(commented); x.end() })
 	if err != nil || a.Outcome != onejob.OutcomeSucceeded || string(a.Body) != commented {

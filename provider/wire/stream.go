@@ -68,6 +68,9 @@ func (x *exchange) stream(resp *http.Response, m *Message, seen *Seen) {
 			seen.Trouble, n = TroubleTooLarge, int(left)
 		}
 		s.take(buffer[:n])
+		if errors.Is(err, io.EOF) {
+			s.finish()
+		}
 		shown := s.show()
 		unwanted := len(shown) > 0 && x.req.Chunk != nil && x.req.Chunk(shown) != nil
 		switch {
@@ -153,6 +156,13 @@ func (s *reading) take(b []byte) {
 	}
 }
 
+// finish takes what came without a blank line after it: some servers leave out the last.
+func (s *reading) finish() {
+	if !s.over() && len(s.body) > s.whole {
+		s.step(s.assembler.Add(parseEvent(s.body[s.whole:])))
+	}
+}
+
 func (s *reading) step(step Step) {
 	switch step {
 	case StepShows:
@@ -223,6 +233,7 @@ func Assemble(body []byte, a Assembler) ([]byte, error) {
 	}
 	s := reading{assembler: a}
 	s.take(body)
+	s.finish()
 	document := a.Document()
 	if !s.ended || document == nil {
 		return nil, errors.New("the stream of events adds up to no whole answer")
