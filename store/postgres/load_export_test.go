@@ -1,0 +1,4 @@
+package postgres
+
+// SQLResultsOfJobs is the statement that reads what jobs came to.
+const SQLResultsOfJobs = sqlResultsOfJobs
