@@ -1,4 +1,8 @@
 package postgres
 
-// SQLResultsOfJobs is the statement that reads what jobs came to.
-const SQLResultsOfJobs = sqlResultsOfJobs
+// Statements that look for one job among all.
+const (
+	SQLJobs          = sqlJobs
+	SQLResultsOfJobs = sqlResultsOfJobs
+	SQLJobsByKey     = sqlJobsByKey
+)

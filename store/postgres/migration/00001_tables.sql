@@ -1,5 +1,5 @@
--- The rows of one job lie in one part: every key, constraint and reference leads
--- with it, so that the same schema runs hash-partitioned or sharded by it.
+-- The rows of one job lie in one part: every key, constraint and reference has it,
+-- so that the same schema runs hash-partitioned or sharded by it.
 --
 -- A job is two rows. jobs is what was asked for and never changes; job_states is
 -- what became of it, narrow, so that a change rewrites little.
@@ -48,8 +48,6 @@ CREATE TABLE jobs (
     -- An id is one job's by the key of job_states, which is made with it; what attempts
     -- carry lanes from needs no index of its own.
     PRIMARY KEY (part, id, lanes),
-    -- The double click: one owner's key is one job, for ever.
-    CONSTRAINT jobs_one_per_key UNIQUE (part, owner, key_hash),
     -- Nobody can open a racing lane on a charge.
     CONSTRAINT jobs_race_without_effect CHECK (lanes = 1 OR effect = 'none'),
     CONSTRAINT jobs_input_until_purged CHECK ((input IS NULL) = (purged_at IS NOT NULL)),
@@ -196,6 +194,11 @@ CREATE INDEX job_states_to_free ON job_states (run_after, part, job_id)
 -- one time is sorted as it is read.
 CREATE INDEX jobs_by_owner ON jobs (owner, created_at);
 CREATE INDEX jobs_by_time ON jobs (created_at);
+-- The double click: one owner's key is one job, for ever. In a table without statistics
+-- all indexes that begin with a column asked for are worth the same, and the last that
+-- was made is taken: who looks for an id would walk over the keys of its part, were that
+-- the first column, and who looks for a key over the owner's jobs, came this any sooner.
+ALTER TABLE jobs ADD CONSTRAINT jobs_one_per_key UNIQUE (owner, part, key_hash);
 -- What purging looks for: payloads to empty, by the time of creation, which the end
 -- does not change (those that run are passed over), and tombstones to shrink.
 CREATE INDEX job_states_old ON job_states (created_at) WHERE waiting IS NULL AND NOT purged;
