@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build test test-llama race e2e e2e-full test-sdks bench bench-peers bench-growth overload mutate generate check-generate lint check
+.PHONY: help build test test-llama race e2e e2e-full test-sdks bench bench-peers bench-gateways bench-growth overload mutate generate check-generate lint check
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -26,7 +26,7 @@ e2e-full: ## the same at full size: every pair of crash points, runs of 500 jobs
 	cd internal/e2e && ONEJOB_E2E_FULL=1 go test -count=1 -timeout 60m ./...
 
 test-sdks: ## stock client libraries for Go and Node.js against the front doors: needs Node.js, npm and its registry, a minute
-	cd internal/e2e && go test -tags sdks -count=1 -v -timeout 10m -run 'TestStock' .
+	cd internal/e2e && go test -tags sdks -count=1 -v -timeout 10m -run 'TestStock|StockClient' .
 
 bench: ## jobs/s, p50/p99 and CPU a job on both stores, POST beside an echo server, and a minute of overload
 	go test -run "^$$" -bench . -benchtime 3s ./internal/bench
@@ -52,6 +52,9 @@ check: ## what a change must pass
 
 bench-peers: ## onejob beside raw SQL, River, DBOS, goqite, Asynq and Node.js peers, in turns, medians of three runs, and its goals: under twenty minutes
 	cd bench && go run . -contest lives,post,start,stages,batches,nodes,idle,memory -runs 3 -rounds 3 -for 1500ms -idle 15s -overload 30s $(BENCH)
+
+bench-gateways: ## a call through the front door beside a plain proxy, Bifrost, Portkey and GoModel, and one call whose provider is slow: five minutes
+	cd bench && go run . -contest gateways,timeouts -rounds 3 -for 3s $(BENCH)
 
 bench-growth: ## a store of ten million jobs beside an empty one, and bytes on disk: long, up to 60 GB of disk
 	cd bench && go run . -contest growth,disk -rounds 5 -for 10s -svg ../docs/growth.svg $(BENCH)

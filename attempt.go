@@ -178,8 +178,9 @@ type Evidence struct {
 
 	// Excerpt is the start of a body that was no success, at most 2 KiB of text.
 	Excerpt string `json:"excerpt,omitempty"`
-	// DroppedParams are the parameters of the contract that the target does not carry,
-	// sorted, with commas between. Empty: none, or no contract made the request.
+	// DroppedParams are the parameters of the contract, or of the caller's own request,
+	// that were left out because the target does not carry them: their names, sorted, with
+	// commas between. Empty: none.
 	DroppedParams string `json:"dropped_params,omitempty"`
 	// Rule is the configured outcome rule that decided. Empty: the table did.
 	Rule string `json:"rule,omitempty"`

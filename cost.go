@@ -106,7 +106,8 @@ func MicrosOf(units, millionths int64) int64 {
 }
 
 // MayCostMore reports whether the attempt may be charged beyond what it told: it
-// is in doubt after its mark, or was executed and told no price.
+// is in doubt after its mark, or was executed, or given up after it was sent, and told
+// no price.
 func (a *Attempt) MayCostMore() bool {
 	switch a.State {
 	case AttemptRunning, AttemptUnknown:
@@ -115,7 +116,9 @@ func (a *Attempt) MayCostMore() bool {
 		return a.Currency == ""
 	case AttemptFailed:
 		return a.Currency == "" && !a.Outcome.Proven()
-	case AttemptStarting, AttemptCancelled:
+	case AttemptCancelled:
+		return a.Currency == "" && a.Phase != "" && a.Phase != PhaseNotSent
+	case AttemptStarting:
 	}
 	return false
 }

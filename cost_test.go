@@ -44,22 +44,24 @@ func TestAnAttemptMayCostMoreWhileInDoubtOrWhenItToldNoPrice(t *testing.T) {
 
 	for _, c := range []struct {
 		state    onejob.AttemptState
+		phase    onejob.Phase
 		outcome  onejob.Outcome
 		unpriced bool // may cost more when it told no price
 		priced   bool // may cost more when it did
 	}{
-		{onejob.AttemptStarting, "", false, false},
-		{onejob.AttemptRunning, "", true, true},
-		{onejob.AttemptUnknown, onejob.OutcomeUnknown, true, true},
-		{onejob.AttemptSucceeded, onejob.OutcomeSucceeded, true, false},
-		{onejob.AttemptDiscarded, onejob.OutcomeSucceeded, true, false},
-		{onejob.AttemptFailed, onejob.OutcomeRefused, false, false},
-		{onejob.AttemptFailed, onejob.OutcomeNotExecuted, false, false},
-		{onejob.AttemptFailed, onejob.OutcomeExecutedFailed, true, false},
-		{onejob.AttemptFailed, onejob.OutcomeContractViolation, true, false},
-		{onejob.AttemptCancelled, onejob.OutcomeCancelled, false, false},
+		{onejob.AttemptStarting, onejob.PhaseNotSent, "", false, false},
+		{onejob.AttemptRunning, onejob.PhaseSent, "", true, true},
+		{onejob.AttemptUnknown, onejob.PhaseSent, onejob.OutcomeUnknown, true, true},
+		{onejob.AttemptSucceeded, onejob.PhaseAnswered, onejob.OutcomeSucceeded, true, false},
+		{onejob.AttemptDiscarded, onejob.PhaseAnswered, onejob.OutcomeSucceeded, true, false},
+		{onejob.AttemptFailed, onejob.PhaseAnswered, onejob.OutcomeRefused, false, false},
+		{onejob.AttemptFailed, onejob.PhaseAnswered, onejob.OutcomeNotExecuted, false, false},
+		{onejob.AttemptFailed, onejob.PhaseAnswered, onejob.OutcomeExecutedFailed, true, false},
+		{onejob.AttemptFailed, onejob.PhaseAnswered, onejob.OutcomeContractViolation, true, false},
+		{onejob.AttemptCancelled, onejob.PhaseNotSent, onejob.OutcomeCancelled, false, false},
+		{onejob.AttemptCancelled, onejob.PhaseSent, onejob.OutcomeCancelled, true, false},
 	} {
-		a := onejob.Attempt{State: c.state, Outcome: c.outcome}
+		a := onejob.Attempt{State: c.state, Phase: c.phase, Outcome: c.outcome}
 		if got := a.MayCostMore(); got != c.unpriced {
 			t.Errorf("%s, %s, no price: %v; want %v", c.state, c.outcome, got, c.unpriced)
 		}

@@ -110,7 +110,18 @@ func (d *decider) decide() Decision {
 	if len(d.attempts) == 0 {
 		return d.first()
 	}
-	return d.after(&d.attempts[len(d.attempts)-1])
+	return d.after(d.last())
+}
+
+// last is the newest attempt but for lanes that were given up for the one that is shown:
+// what follows is up to that.
+func (d *decider) last() *Attempt {
+	for i := len(d.attempts) - 1; i > 0; i-- {
+		if a := &d.attempts[i]; a.Lane == 0 || a.State != AttemptCancelled || a.Next != NextNowhere {
+			return a
+		}
+	}
+	return &d.attempts[0]
 }
 
 // inDoubt is the guard: with an attempt running there is nothing to do but wait
@@ -175,8 +186,11 @@ func (d *decider) late() bool {
 }
 
 func doubtOf(a *Attempt) string {
-	if a.Evidence.Error != "" {
+	switch {
+	case a.Evidence.Error != "":
 		return a.Evidence.Error
+	case a.Error != nil && a.Error.Message != "":
+		return a.Error.Message
 	}
 	return "no answer came"
 }
@@ -278,7 +292,7 @@ func (d *decider) after(last *Attempt) Decision {
 		return d.exhausted(last, fmt.Sprintf("%d attempts failed", d.spent("")))
 	}
 	if last.Next == NextNowhere {
-		return d.exhausted(last, "the input was refused")
+		return d.exhausted(last, whyNowhere(last))
 	}
 	if d.ask.Target != "" {
 		return d.asked(last)
@@ -292,6 +306,15 @@ func (d *decider) after(last *Attempt) Decision {
 		refused = append(refused, v.Candidate(last.Target))
 	}
 	return d.fallback(d.untried(), last, refused)
+}
+
+// whyNowhere says why nothing follows an attempt.
+func whyNowhere(last *Attempt) string {
+	switch last.Outcome {
+	case OutcomeExecutedFailed, OutcomeContractViolation, OutcomeCancelled:
+		return "the answer had begun to be shown, so that no other may follow"
+	}
+	return "the input was refused"
 }
 
 // repeat is the gate's word about a target that was tried already. It is asked for
@@ -464,10 +487,10 @@ func (d *decider) exhausted(last *Attempt, why string) Decision {
 	}
 	code := FailureAttemptsExhausted
 	switch {
-	case last.Next == NextNowhere:
-		code = FailureRefused
 	case last.Outcome == OutcomeExecutedFailed || last.Outcome == OutcomeContractViolation:
 		code = FailureExecutedFailed
+	case last.Next == NextNowhere:
+		code = FailureRefused
 	}
 	if last.Error != nil {
 		why += "; the last: " + last.Error.Message

@@ -96,3 +96,19 @@ func TestALaneNeverOpensOnAnEffect(t *testing.T) {
 	}
 	checkRules(t, rules)
 }
+
+// A lane that was given up says nothing of what follows the one that was shown.
+func TestWhatFollowsARaceIsUpToTheLaneThatWasShown(t *testing.T) {
+	t.Parallel()
+	left := failedOn("b", onejob.OutcomeCancelled, onejob.NextNowhere, func(a *onejob.Attempt) { a.Lane = 1 })
+	checkRules(t, []rule{
+		{
+			name: "ItsFailureIsTheJobs", job: openJob(t, twoLanes),
+			attempts: tries(failedOn("a", onejob.OutcomeExecutedFailed, onejob.NextNowhere), left), want: failure(onejob.FailureExecutedFailed),
+		},
+		{
+			name: "AfterARulingAnotherTargetMayTakeOver", job: openJob(t, twoLanes), verdicts: onejob.Verdicts{"c": {Allowed: true}},
+			attempts: tries(failedOn("a", onejob.OutcomeExecutedFailed, onejob.NextElsewhere), left), want: start("c"),
+		},
+	})
+}

@@ -41,7 +41,10 @@ type Request struct {
 	// prove depends on it. Empty counts as [EffectExternal].
 	Effect Effect
 
-	Input    []byte // the caller's own bytes
+	Input []byte // the caller's own bytes
+	// Rendered says that Input was made for this target by its [Prompter], so that it
+	// is sent as it is: only a caller's own bytes are fitted to what a target takes.
+	Rendered bool
 	Metadata []byte // a JSON object, or nil
 
 	// ProviderKey is stable per job and target, and changes only after the
@@ -57,6 +60,12 @@ type Request struct {
 	// Sent is called once when the whole request has been handed to the kernel.
 	// It may be nil and must not block.
 	Sent func()
+
+	// Chunk is given an answer that arrives in pieces as far as it can be shown: in
+	// order, without gaps, from its first byte on, and without what says that it is
+	// whole. What Call returns has it all once more. An error says that nobody wants the
+	// answer any more: hang up. It may be nil, must not block, and copies what it keeps.
+	Chunk func(piece []byte) error
 }
 
 // Answer is what a provider said, completely.

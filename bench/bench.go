@@ -59,7 +59,10 @@ func (b *bench) hold(ctx context.Context, c contest) (held, error) {
 		}
 		return h, err
 	}
-	h.Rows, err = b.takeTurns(ctx, able, rounds)
+	h.Rows, err = b.takeTurns(ctx, c.name, able, rounds)
+	if err == nil && c.after != nil {
+		c.after(h.Rows)
+	}
 	return h, err
 }
 

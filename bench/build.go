@@ -11,6 +11,11 @@ import (
 
 // build compiles a program of onejob's once a run, and returns where it is.
 func (s *services) build(ctx context.Context, name, pkg string) (string, error) {
+	return s.buildIn(ctx, ".", name, pkg)
+}
+
+// buildIn is build for a module in a folder of onejob's.
+func (s *services) buildIn(ctx context.Context, folder, name, pkg string) (string, error) {
 	program := filepath.Join(s.dir, name)
 	if _, err := os.Stat(program); err == nil {
 		return program, nil
@@ -20,7 +25,7 @@ func (s *services) build(ctx context.Context, name, pkg string) (string, error) 
 		return "", err
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", program, pkg)
-	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Dir, cmd.Env = filepath.Join(root, folder), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)
 	}

@@ -29,6 +29,8 @@ type contest struct {
 	once bool
 	// run measures instead of the usual turns. Nil: takeTurns.
 	run func(context.Context, *bench) ([]row, error)
+	// after adds figures that take more than one row. Nil: there are none.
+	after func([]row)
 }
 
 // column is one figure of a table.
@@ -55,7 +57,11 @@ type contestant struct {
 	durable string
 	// needs are programs without which it is left out, the ground's apart.
 	needs []string
-	turn  func(ctx context.Context, s *services, d time.Duration) (sample, error)
+	// alone: its turns are done in a network namespace of its own, and before each there
+	// may be something to prepare outside of it.
+	alone   bool
+	prepare func(context.Context, *services) error
+	turn    func(ctx context.Context, s *services, d time.Duration) (sample, error)
 }
 
 func (c contestant) label() string {
@@ -81,12 +87,18 @@ type row struct {
 
 // takeTurns has each contestant measured once a round, so that what disturbs one
 // disturbs all.
-func (b *bench) takeTurns(ctx context.Context, contestants []contestant, rounds int) ([]row, error) {
+func (b *bench) takeTurns(ctx context.Context, contest string, contestants []contestant, rounds int) ([]row, error) {
 	turns := make([][]sample, len(contestants))
 	for range rounds {
 		for i, c := range contestants {
 			b.progress.step(c.label())
-			f, err := c.turn(ctx, b.services, b.settings.length)
+			turn := c.turn
+			if c.alone {
+				turn = func(ctx context.Context, s *services, d time.Duration) (sample, error) {
+					return s.turnAlone(ctx, contest, c, d)
+				}
+			}
+			f, err := turn(ctx, b.services, b.settings.length)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", c.label(), err)
 			}

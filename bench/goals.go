@@ -33,6 +33,7 @@ func goalsOf(contests []held) []goal {
 	j.lives()
 	j.post()
 	j.start()
+	j.gateways()
 	j.growth()
 	j.memory()
 	j.nodes()
@@ -64,6 +65,22 @@ func (j *judge) start() {
 	onejob := ref{"start", "onejob", onPostgres, 0}
 	j.value("G5 PostgreSQL: create to the provider, p50 in ms", onejob, p50, most(1.5))
 	j.value("G5 PostgreSQL: create to the provider, p99 in ms", onejob, p99, most(10))
+}
+
+func (j *judge) gateways() {
+	at := func(name string, g ground) ref { return ref{"gateways", name, g, gatewayConnections} }
+	light, large, proxy := at("onejob", onSQLite), at("onejob", onPostgres), at("Go reverse proxy", onNothing)
+	j.ratio("G6 front door on SQLite: calls/s beside a plain proxy", light, proxy, callsPerSecond, least(0.45))
+	j.ratio("G6 front door on PostgreSQL: calls/s beside a plain proxy", large, proxy, callsPerSecond, least(0.28))
+	j.ratio("G6 front door on SQLite: calls/s beside Bifrost's core", light, at("Bifrost core", onNothing), callsPerSecond, least(0.6))
+	j.ratio("G6 front door on SQLite: calls/s beside GoModel with audit", light, at("GoModel, audit on", onNothing), callsPerSecond, least(2))
+	j.ratio("G6 front door on SQLite: calls/s beside Portkey", light, at("Portkey", onNothing), callsPerSecond, least(8))
+	for _, on := range []ref{light, large} {
+		what := "G6 front door on " + string(on.on) + ": "
+		j.value(what+"added p50 in ms", on, addedP50, most(1.2))
+		j.value(what+"added p99 in ms", on, addedP99, most(12))
+		j.value(what+"CPU µs a call", on, callCPU, most(330))
+	}
 }
 
 func (j *judge) growth() {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -32,23 +33,41 @@ type loaded struct {
 }
 
 func (l load) run(ctx context.Context) (loaded, error) {
+	client := clientOf(l.Connections)
+	body := fmt.Appendf(nil, `{"kind":%q,"input":{"prompt":%q}}`, kind, repeated("a picture of a cat ", max(1, (l.Bytes-50)/19)))
+	return closedLoop(ctx, l.Connections, l.For, func(ctx context.Context, connection, n int) error {
+		if l.Count > 0 && n > l.Count {
+			return errDone
+		}
+		return l.one(ctx, client, l.URLs[connection%len(l.URLs)], fmt.Sprintf("%s-%d", l.Prefix, n), body)
+	})
+}
+
+// clientOf keeps so many connections open.
+func clientOf(connections int) *http.Client {
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections}}
+}
+
+// errDone says that there is nothing more to ask.
+var errDone = errors.New("done")
+
+// closedLoop has each connection ask one thing after another, the nth of all, for d.
+func closedLoop(ctx context.Context, connections int, d time.Duration, ask func(ctx context.Context, connection, n int) error) (loaded, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: l.Connections}}
-	body := fmt.Appendf(nil, `{"kind":%q,"input":{"prompt":%q}}`, kind, repeated("a picture of a cat ", max(1, (l.Bytes-50)/19)))
-	took := make([][]time.Duration, l.Connections)
+	took := make([][]time.Duration, connections)
 	var next atomic.Int64
 	began := time.Now()
 	var all sync.WaitGroup
-	for i := range l.Connections {
+	for i := range connections {
 		all.Go(func() {
-			for time.Since(began) < l.For && ctx.Err() == nil {
-				n := next.Add(1)
-				if l.Count > 0 && n > int64(l.Count) {
+			for time.Since(began) < d && ctx.Err() == nil {
+				start := time.Now()
+				err := ask(ctx, i, int(next.Add(1)))
+				if errors.Is(err, errDone) {
 					return
 				}
-				start := time.Now()
-				if err := l.one(ctx, client, l.URLs[i%len(l.URLs)], fmt.Sprintf("%s-%d", l.Prefix, n), body); err != nil {
+				if err != nil {
 					cancel(err)
 					return
 				}
@@ -60,10 +79,13 @@ func (l load) run(ctx context.Context) (loaded, error) {
 	if err := context.Cause(ctx); err != nil {
 		return loaded{}, err
 	}
-	times := slices.Concat(took...)
-	done := loaded{Requests: len(times), Elapsed: time.Since(began)}
+	return loadedIn(slices.Concat(took...), time.Since(began)), nil
+}
+
+func loadedIn(times []time.Duration, elapsed time.Duration) loaded {
+	done := loaded{Requests: len(times), Elapsed: elapsed}
 	done.P50, done.P99 = quantiles(times)
-	return done, nil
+	return done
 }
 
 func (l load) one(ctx context.Context, client *http.Client, url, key string, body []byte) error {

@@ -121,7 +121,7 @@ func run(ctx context.Context, args []string) error {
 
 // allContests lists every question, in the order of the tables.
 func allContests() []contest {
-	return []contest{lives(), post(), start(), stages(), batches(), nodes(), idling(), memory(), disk(), growth()}
+	return []contest{lives(), post(), start(), stages(), batches(), gateways(), timeouts(), nodes(), idling(), memory(), disk(), growth()}
 }
 
 // list prints who would take part.

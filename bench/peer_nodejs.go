@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-//go:embed nodejs/package.json nodejs/*.mjs
+//go:embed nodejs/package.json nodejs/*.mjs portkey/package.json
 var drivers embed.FS
 
 // nodeJS is a peer written for Node.js, driven by a small program of its own.
 func nodeJS(c contestant, driver string) contestant {
 	c.needs = append(c.needs, "node", "npm")
 	c.turn = func(ctx context.Context, s *services, d time.Duration) (sample, error) {
-		dir, err := s.installNodeJS(ctx)
+		dir, err := s.installNodeJS(ctx, "nodejs")
 		if err != nil {
 			return nil, err
 		}
@@ -41,14 +41,14 @@ func nodeJS(c contestant, driver string) contestant {
 	return c
 }
 
-// installNodeJS installs the pinned peers once a run, in the folder that is thrown
-// away. Their install scripts are not run.
-func (s *services) installNodeJS(ctx context.Context) (string, error) {
-	dir := filepath.Join(s.dir, "nodejs")
+// installNodeJS installs the pinned peers of a folder once a run, in the one that is
+// thrown away. Their install scripts are not run.
+func (s *services) installNodeJS(ctx context.Context, folder string) (string, error) {
+	dir := filepath.Join(s.dir, folder)
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
-	files, err := fs.Sub(drivers, "nodejs")
+	files, err := fs.Sub(drivers, folder)
 	if err != nil {
 		return "", err
 	}

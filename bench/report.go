@@ -29,7 +29,7 @@ type held struct {
 // leftOut is a contestant that could not take part.
 type leftOut struct {
 	Name    string `json:"name"`
-	Missing string `json:"missing"` // the program that it needs
+	Missing string `json:"missing"` // what is not as it needs it, as a clause
 }
 
 func (r report) save(path string) error {

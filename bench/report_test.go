@@ -88,7 +88,7 @@ func TestWhatIsMissingIsListed(t *testing.T) {
 
 	var b bytes.Buffer
 	h := heldLives(1)
-	h.LeftOut = []leftOut{{Name: "BullMQ on Redis", Missing: "redis-server"}}
+	h.LeftOut = []leftOut{{Name: "BullMQ on Redis", Missing: "redis-server is not installed"}}
 	h.print(&b)
 	if want := "Left out: BullMQ on Redis, since redis-server is not installed."; !strings.Contains(b.String(), want) {
 		t.Errorf("printed\n%s\nwithout %q", b.String(), want)

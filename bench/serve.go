@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -88,18 +87,19 @@ func (at *site) serve(ctx context.Context) (*node, error) {
 	if err := n.cmd.Start(); err != nil {
 		return nil, err
 	}
-	if err := n.waitReady(ctx); err != nil {
+	if err := untilReady(ctx, n.url+"/readyz"); err != nil {
 		stop(n.cmd)
 		return nil, err
 	}
 	return n, nil
 }
 
-func (n *node) waitReady(ctx context.Context) error {
+// untilReady waits until a server answers 200.
+func untilReady(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	for {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.url+"/readyz", nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (n *node) waitReady(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return errors.New("onejob serve is not ready after 20 s")
+			return fmt.Errorf("%s is not ready after 20 s", url)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -121,8 +121,11 @@ func (n *node) waitReady(ctx context.Context) error {
 func (n *node) close() { stop(n.cmd) }
 
 // memory is the node's resident memory in MiB.
-func (n *node) memory() (float64, error) {
-	path := fmt.Sprintf("/proc/%d/status", n.cmd.Process.Pid)
+func (n *node) memory() (float64, error) { return residentOf(n.cmd.Process.Pid) }
+
+// residentOf is the resident memory of a process in MiB.
+func residentOf(pid int) (float64, error) {
+	path := fmt.Sprintf("/proc/%d/status", pid)
 	status, err := os.ReadFile(path)
 	if err != nil {
 		return 0, err

@@ -130,18 +130,21 @@ func (s *services) startRedis(ctx context.Context) error {
 	}
 }
 
-// missing is the program that a contestant cannot do without here; empty for none.
+// missing says what a contestant cannot do without here; empty for nothing.
 func (s *services) missing(c contestant) string {
 	switch {
 	case c.on == onPostgres && s.cluster == nil:
-		return "PostgreSQL"
+		return "PostgreSQL is not installed"
 	case c.on == onRedis && s.redis == nil:
-		return "redis-server"
+		return "redis-server is not installed"
 	}
 	for _, program := range c.needs {
 		if _, err := exec.LookPath(program); err != nil {
-			return program
+			return program + " is not installed"
 		}
+	}
+	if c.alone {
+		return cannotBeAlone()
 	}
 	return ""
 }

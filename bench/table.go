@@ -38,7 +38,7 @@ func (h held) print(w io.Writer) {
 		fmt.Fprintln(w)
 	}
 	for _, l := range h.LeftOut {
-		fmt.Fprintf(w, "Left out: %s, since %s is not installed.\n", l.Name, l.Missing)
+		fmt.Fprintf(w, "Left out: %s, since %s.\n", l.Name, l.Missing)
 	}
 	if len(h.LeftOut) > 0 {
 		fmt.Fprintln(w)

@@ -24,6 +24,8 @@ type Prepared struct {
 	// Dropped are parameters that the target does not carry, sorted, with commas
 	// between. Empty: none.
 	Dropped string
+	// Rendered says that Input was made for the target, and is not the caller's own.
+	Rendered bool
 }
 
 // prepareWithin bounds the making of one request.
@@ -38,7 +40,7 @@ func (e *Engine) request(t *trial) error {
 	ctx, cancel := context.WithTimeout(e.hard, prepareWithin)
 	defer cancel()
 	prepared, err := e.opts.Contracts.Request(ctx, t.Job, &t.target)
-	t.input, t.dropped = prepared.Input, prepared.Dropped
+	t.input, t.dropped, t.rendered = prepared.Input, prepared.Dropped, prepared.Rendered
 	return err
 }
 

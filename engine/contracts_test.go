@@ -31,7 +31,7 @@ func (h *held) Request(_ context.Context, job *onejob.Job, target *onejob.Target
 			Failure: onejob.Failure{Code: onejob.GateParamUnsupported, Message: "it cannot carry seed"},
 		}
 	}
-	return engine.Prepared{Input: []byte("[" + string(job.Input) + "]"), Dropped: "seed"}, nil
+	return engine.Prepared{Input: []byte("[" + string(job.Input) + "]"), Dropped: "seed", Rendered: true}, nil
 }
 
 func (h *held) JudgeOutput(_ context.Context, job *onejob.Job, _ *onejob.Attempt, r *onejob.Result) (*onejob.Failure, error) {
@@ -92,6 +92,28 @@ func TestUnderAnEffectABrokenOutputLosesItsResultAndKeepsItsDoubt(t *testing.T) 
 				}
 				if a := w.attempt(job, 1); a.Outcome != onejob.OutcomeResultLost || a.Error.Code != onejob.FailureContractViolation {
 					t.Errorf("the attempt is %s with error %+v", a.Outcome, a.Error)
+				}
+			})
+		})
+	}
+}
+
+func TestAProviderIsToldWhatWasMadeForIt(t *testing.T) {
+	for name, policy := range map[string]onejob.Policy{
+		"UnderAContract": underContract(onejob.EffectNone, "a"), "WithoutOne": {Effect: onejob.EffectNone, Targets: []string{"a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rendered := make(chan bool, 1)
+			in(t, setting{
+				policy: policy, engine: engine.Options{Contracts: &held{}},
+				targets: map[string]behaviour{"a": func(_ context.Context, r onejob.Request) (onejob.Answer, error) {
+					rendered <- r.Rendered
+					return onejob.Answer{Body: []byte(`"good"`)}, nil
+				}},
+			}, func(w *world) {
+				w.until(w.submit("1").ID, onejob.JobSucceeded)
+				if got, want := <-rendered, policy.Contract != nil; got != want {
+					t.Errorf("rendered %t, want %t", got, want)
 				}
 			})
 		})

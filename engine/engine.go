@@ -27,7 +27,8 @@ import (
 // new jobs without a claim.
 type Engine struct {
 	store   onejob.Store
-	probes  onejob.ProbeStore // nil: the store keeps no questions, and none are asked
+	probes  onejob.ProbeStore  // nil: the store keeps no questions, and none are asked
+	streams onejob.StreamStore // nil: the store keeps no pieces of answers, which are shown whole
 	targets map[string]onejob.Target
 	opts    Options
 	start   onejob.StartParams
@@ -55,6 +56,7 @@ func New(store onejob.Store, targets []onejob.Target, opts Options) (*Engine, er
 	}
 	e := &Engine{store: store, opts: opts, turn: firstTurn(), targets: map[string]onejob.Target{}}
 	e.probes, _ = store.(onejob.ProbeStore)
+	e.streams, _ = store.(onejob.StreamStore)
 	if err := e.addTargets(targets); err != nil {
 		return nil, &onejob.Error{Code: onejob.CodeInvalidArgument, Message: err.Error(), Err: err}
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -17,10 +18,11 @@ func (e *Engine) settle(t *trial, s said) {
 		p.Outcome = onejob.OutcomeUnknown
 		p.Failure = &onejob.Failure{Code: "accepted", Message: "the provider accepted the work, and this target cannot be asked how it ended"}
 	}
-	p.Evidence.DroppedParams = t.dropped
+	p.Evidence.DroppedParams = cmp.Or(t.dropped, p.Evidence.DroppedParams)
 	if !e.judge(t, &p) {
 		return
 	}
+	t.feed.Load().amend(&p)
 	e.opts.Observer.AttemptEnded(t.target.Name, p.Outcome, time.Since(t.began))
 	e.finish(t, p)
 }
@@ -126,6 +128,9 @@ func (e *Engine) finished(t *trial, p onejob.AttemptFinishParams, r onejob.Attem
 		e.opts.Signals.JobGiven(won)
 	} else {
 		e.opts.Signals.JobChanged(t.Job.ID)
+	}
+	if r.State == onejob.AttemptSucceeded {
+		t.feed.Load().forget()
 	}
 	e.tell(t.Job, t, r)
 }

@@ -29,16 +29,18 @@ func (e *Engine) try(t *trial) {
 // trial is one attempt under way.
 type trial struct {
 	onejob.Claimed
-	target  onejob.Target
-	slot    oneSlot
-	ref     onejob.AttemptRef
-	token   string // the claim's; set once
-	began   time.Time
-	input   []byte      // of the request
-	dropped string      // the parameters that it does not carry
-	sendBy  time.Time   // on our own clock, which started before the mark was asked for
-	sent    atomic.Bool // the whole request was handed to the kernel
-	gaveUp  atomic.Bool // the provider was asked to give up, where it can be
+	target   onejob.Target
+	slot     oneSlot
+	ref      onejob.AttemptRef
+	token    string // the claim's; set once
+	began    time.Time
+	input    []byte               // of the request
+	dropped  string               // the parameters that it does not carry
+	rendered bool                 // for the target
+	sendBy   time.Time            // on our own clock, which started before the mark was asked for
+	sent     atomic.Bool          // the whole request was handed to the kernel
+	gaveUp   atomic.Bool          // the provider was asked to give up, where it can be
+	feed     atomic.Pointer[feed] // of an answer that comes in pieces; nil: they are not kept
 }
 
 func (e *Engine) newTrial(c onejob.Claimed) *trial {
@@ -105,16 +107,23 @@ type said struct {
 	err    error
 }
 
+// whole reports whether there is an answer that can settle the job.
+func (s *said) whole() bool {
+	return s.err == nil && (s.answer.Outcome == "" || s.answer.Outcome == onejob.OutcomeSucceeded)
+}
+
 // call calls the provider once and settles what it says. Silence past the timeout
 // makes the attempt unknown and frees its slot; the call goes on for the linger.
 func (e *Engine) call(t *trial) {
 	ctx, hangUp := context.WithCancel(e.hard)
 	defer hangUp()
-	v := e.keepVigil(t, hangUp)
+	f := e.feedOf(t, hangUp)
+	v := e.keepVigil(t, f, hangUp)
 	s := func() said {
 		defer v.end() // even if the provider's code ends the goroutine
 		return callOnce(ctx, t)
 	}()
+	f.end(s.whole())
 	e.settle(t, s)
 }
 
@@ -139,14 +148,18 @@ func callOnce(ctx context.Context, t *trial) (s said) {
 			s = said{err: fmt.Errorf("the provider's code panicked: %v", r)}
 		}
 	}()
-	answer, err := t.target.Provider.Call(ctx, onejob.Request{
+	req := onejob.Request{
 		JobID: t.Job.ID, AttemptID: t.ref.ID, Number: t.Attempt.Number,
 		Kind: t.Job.Kind, Effect: t.Job.Policy.Effect, Target: t.target.Name,
-		Input: t.input, Metadata: t.Job.Metadata,
+		Input: t.input, Rendered: t.rendered, Metadata: t.Job.Metadata,
 		ProviderKey: t.Attempt.ProviderKey,
 		SendBy:      t.sendBy, SendWithin: t.Job.Policy.SendWithin,
 		Sent: func() { t.sent.Store(true) },
-	})
+	}
+	if f := t.feed.Load(); f != nil {
+		req.Chunk = f.take
+	}
+	answer, err := t.target.Provider.Call(ctx, req)
 	return said{answer, err}
 }
 

@@ -22,12 +22,20 @@ type vigil struct {
 	left   func()
 }
 
-// keepVigil begins a vigil over a call that hangUp ends.
-func (e *Engine) keepVigil(t *trial, hangUp func()) *vigil {
+// keepVigil begins a vigil over a call that hangUp ends, and that feeds f.
+func (e *Engine) keepVigil(t *trial, f *feed, hangUp func()) *vigil {
 	v := &vigil{engine: e, trial: t, hangUp: hangUp}
+	if f != nil {
+		f.vigil = v
+		t.feed.Store(f) // from here on the other lanes see it
+	}
 	p := &t.Job.Policy
 	if p.RaceAfter > 0 && t.Attempt.Lane+1 < p.Lanes { // never in the last lane
-		v.race.set(p.RaceAfter, func() { e.race(t) })
+		v.race.set(p.RaceAfter, func() {
+			if !e.shows(t.ref.JobID) { // a race is over once an answer is shown
+				e.race(t)
+			}
+		})
 	}
 	v.silence.set(p.Timeout, v.silent)
 	return v
@@ -44,6 +52,10 @@ func (v *vigil) silent() {
 	v.left = e.linger.enter(v.hangUp)
 	v.linger = time.AfterFunc(t.Job.Policy.Linger, v.hangUp)
 }
+
+// heard says that something of the answer came: silence begins anew. It is called by
+// the goroutine of the call.
+func (v *vigil) heard() { v.silence.postpone(v.trial.Job.Policy.Timeout) }
 
 // end ends the vigil once the call has returned. What it began has ended then, too.
 func (v *vigil) end() {
@@ -77,4 +89,11 @@ func (a *alarm) stop() (rang bool) {
 	}
 	a.ringing.Wait()
 	return true
+}
+
+// postpone has the alarm ring so much later, unless it rang.
+func (a *alarm) postpone(after time.Duration) {
+	if a.timer.Stop() {
+		a.timer.Reset(after)
+	}
 }

@@ -24,6 +24,8 @@ type world struct {
 	engine *engine.Engine
 	stop   func() // drains the engine; safe to repeat
 
+	signals *onejob.Signals
+
 	calls calls
 }
 
@@ -140,7 +142,7 @@ func openWorld(t *testing.T, s setting) *world {
 	if signals == nil {
 		signals = &onejob.Signals{}
 	}
-	s.engine.Signals = signals
+	s.engine.Signals, w.signals = signals, signals
 	w.engine = w.newEngine(engineStore, s)
 	options := onejob.Options{
 		Secret: []byte("a secret of sixteen"), Signals: signals,

@@ -4,7 +4,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -19,8 +18,9 @@ const page = "<!doctype html><title>Maintenance</title><h1>We will be right back
 
 // send answers whole.
 func (c *call) send(a answer) {
-	if strings.HasPrefix(a.Header.Get("Content-Type"), "text/event-stream") {
-		c.sendEvents(a)
+	if events := a.events(); events != nil {
+		c.start(a, -1)
+		c.sendEvents(events, 0)
 		return
 	}
 	c.start(a, len(a.Body))

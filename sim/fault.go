@@ -56,6 +56,8 @@ var faults = []Fault{
 	transport("hold", "", ExecutesAtOnce, "a healthy answer once released", sendReleased, false),
 	transport("accepted", ArgDuration, ExecutesAtOnce, "202 with an id; a look-up says processing until the delay is over", sendAccepted, false),
 	transport("drip", ArgDuration, ExecutesAtOnce, "a healthy answer, one body byte per delay (10ms if not given)", sendDrip, false),
+	transport("trickle", ArgDuration, ExecutesAtOnce, "a healthy answer; of a stream one event per delay (10ms if not given)", sendTrickle, false),
+	transport("stall", "", ExecutesAtOnce, "a healthy answer; of a stream half of the events, and the rest once released", sendStalled, false),
 	transport("twice", "", ExecutesTwice, "a healthy answer, the work done two times", sendAnswer, false),
 
 	// No answer at all.
@@ -72,6 +74,7 @@ var faults = []Fault{
 	// A success whose result cannot be used.
 	transport("half", "", ExecutesAtOnce, "200, half of the promised Content-Length, then a close", sendHalf, false),
 	transport("close_delimited", "", ExecutesAtOnce, "200 without Content-Length, half of the body, then a close", sendCloseDelimited, false),
+	transport("stream_cut", "", ExecutesAtOnce, "half of the events of a stream, then a body that ends well; another answer as half", sendCutStream, false),
 	transport("html", "", ExecutesAtOnce, "200 with a text/html page", sendHTML, false),
 	transport("empty", "", ExecutesAtOnce, "200 without a body", sendEmpty, false),
 	transport("garbage", "", ExecutesAtOnce, "200 with JSON that does not parse", sendGarbage, false),
@@ -80,6 +83,7 @@ var faults = []Fault{
 
 	// The provider says no.
 	transport("error_body", "", ExecutesAtOnce, "200 whose body says that it failed", sendErrorBody, false),
+	transport("stream_error", "", ExecutesAtOnce, "half of the events of a stream, then one that says that it failed; another answer as error_body", sendFailedStream, false),
 	transport("status", ArgStatus, ExecutesIfAsked, "this status, its body in the dialect's own shape", sendStatus, false),
 	transport("redirect", "", ExecutesNever, "307 to another path; the ledger shows whether it was followed", sendRedirect, false),
 }

@@ -3,7 +3,11 @@ package sim
 import (
 	"bytes"
 	"encoding/hex"
+	"fmt"
 	"net/http"
+	"slices"
+	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -52,12 +56,70 @@ func (t *thought) idOr(id, prefix string) string {
 	return id
 }
 
-// sendEvents sends a stream event by event.
-func (c *call) sendEvents(a answer) {
-	c.start(a, -1)
-	for event := range bytes.SplitAfterSeq(a.Body, []byte("\n\n")) {
-		if len(event) > 0 {
-			c.writeNow(event)
-		}
+// events are those of a stream; none of another answer.
+func (a answer) events() [][]byte {
+	if !strings.HasPrefix(a.Header.Get("Content-Type"), "text/event-stream") {
+		return nil
 	}
+	return slices.DeleteFunc(bytes.SplitAfter(a.Body, []byte("\n\n")), func(event []byte) bool { return len(event) == 0 })
+}
+
+// sendEvents sends events, with a pause before each.
+func (c *call) sendEvents(events [][]byte, pause time.Duration) {
+	for _, event := range events {
+		c.pause(pause)
+		c.writeNow(event)
+	}
+}
+
+func sendTrickle(c *call) {
+	events := c.answer.events()
+	if events == nil {
+		c.send(c.answer)
+		return
+	}
+	c.start(c.answer, -1)
+	c.sendEvents(events, orDelay(c.step.Delay, 10*time.Millisecond))
+}
+
+func sendStalled(c *call) {
+	events := c.answer.events()
+	if events == nil {
+		sendReleased(c)
+		return
+	}
+	c.start(c.answer, -1)
+	half := len(events) / 2
+	c.sendEvents(events[:half], 0)
+	select {
+	case <-c.released:
+		c.sendEvents(events[half:], 0)
+	case <-c.r.Context().Done():
+		c.abort()
+	case <-c.p.closing:
+		c.abort()
+	}
+}
+
+// sendCutStream ends the body well, as a proxy does that has lost its upstream.
+func sendCutStream(c *call) {
+	events := c.answer.events()
+	if events == nil {
+		sendHalf(c)
+		return
+	}
+	c.start(c.answer, -1)
+	c.sendEvents(events[:len(events)/2], 0)
+}
+
+func sendFailedStream(c *call) {
+	failed := c.dialect.failure(failure{Status: http.StatusOK, Code: c.step.Code, Message: "the work failed"})
+	events := c.answer.events()
+	if events == nil {
+		c.send(failed)
+		return
+	}
+	c.start(c.answer, -1)
+	c.sendEvents(events[:len(events)/2], 0)
+	c.writeNow(fmt.Appendf(nil, "event: error\ndata: %s\n\n", failed.Body))
 }

@@ -50,6 +50,8 @@ type caller struct {
 	timeout time.Duration
 	budget  *budget
 	cap     int
+	// rendered says that bodies are made for the target, and not a case's own.
+	rendered bool
 }
 
 // call sends body once. An error means that it was not made: a ceiling was reached.
@@ -64,7 +66,7 @@ func (c *caller) call(ctx context.Context, runID string, body []byte) (reply, er
 	start := time.Now()
 	answer, err := c.target.Provider.Call(ctx, onejob.Request{
 		JobID: runID, AttemptID: runID + "." + key, Number: 1, Kind: c.kind, Target: c.target.Name,
-		Effect: c.effect, Input: body, ProviderKey: key,
+		Effect: c.effect, Input: body, Rendered: c.rendered, ProviderKey: key,
 	})
 	r := c.read(answer, err)
 	r.took = time.Since(start)

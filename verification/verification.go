@@ -141,7 +141,7 @@ func newVerification(p Params, opts Options) (*verification, error) {
 func (v *verification) callerOf(t *Target) *caller {
 	return &caller{
 		target: t, kind: v.Contract.Kind, effect: onejob.Effect(v.Contract.SideEffects), timeout: v.opts.CallTimeout,
-		budget: v.budget, cap: v.prompts.cap,
+		budget: v.budget, cap: v.prompts.cap, rendered: v.Contract.Prompt != nil,
 	}
 }
 

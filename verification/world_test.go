@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -213,6 +214,9 @@ type indoors struct {
 
 // Call hands the body to the handler.
 func (p *indoors) Call(ctx context.Context, req onejob.Request) (onejob.Answer, error) {
+	if !req.Rendered {
+		return onejob.Answer{}, errors.New("what was made for the target came as a caller's own")
+	}
 	body := append([]byte(`{"model":"m",`), bytes.TrimPrefix(req.Input, []byte("{"))...)
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/chat/completions", bytes.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")

@@ -54,7 +54,7 @@ var floors = []floor{
 	{room: "internal/apikey/...", may: []string{"."}, third: others, also: []string{"store/memory"}},
 	{room: "internal/telemetry/...", may: []string{"."}, third: others, also: []string{"store/memory"}},
 	{room: "internal/httpapi/...", may: []string{".", "internal/apikey", "internal/telemetry", "internal/certify"}, third: others, also: []string{"store/memory", "store/sqlite", "engine", "contract", "verification", "provider/openai", "sim"}},
-	{room: "internal/frontdoor/...", may: []string{".", "internal/httpapi"}, third: others, also: []string{"store/memory", "engine", "sim", "provider/openai", "provider/anthropic", "internal/apikey"}},
+	{room: "internal/frontdoor/...", may: []string{".", "internal/httpapi"}, third: others, also: []string{"store/memory", "engine", "sim", "provider/openai", "provider/anthropic", "provider/translate", "internal/apikey"}},
 	{room: "internal/console/...", may: []string{"."}, third: others, also: []string{"store/memory"}},
 
 	// Between first floor and attic: what joins contracts to production.

@@ -18,8 +18,8 @@ import (
 	"github.com/onejob-dev/onejob/sim"
 )
 
-// devConfig is the built-in configuration, with {{primary}} and {{backup}} where
-// the addresses of the fake providers go.
+// devConfig is the built-in configuration, with {{primary}}, {{backup}} and {{model}}
+// where the addresses of the fake providers go.
 //
 //go:embed dev.yaml
 var devConfig string
@@ -68,21 +68,35 @@ func runDev(ctx context.Context, env Env, c *cli.Command) (err error) {
 }
 
 // fakes are the fake providers of a development server.
-type fakes struct{ primary, backup *sim.Server }
+type fakes struct{ primary, backup, model *sim.Server }
 
 func startFakes() (*fakes, error) {
-	primary, err := sim.Start("127.0.0.1:0", sim.Options{CostMicros: 1500})
-	if err != nil {
-		return nil, err
+	var f fakes
+	for _, start := range []struct {
+		fake **sim.Server
+		opts sim.Options
+	}{
+		{&f.primary, sim.Options{CostMicros: 1500}},
+		{&f.backup, sim.Options{CostMicros: 2500}},
+		{&f.model, sim.Options{Models: map[string]sim.Mind{"large": {}}, Default: sim.MustParse("trickle=80ms")[0]}}, // as fast as a model speaks
+	} {
+		var err error
+		if *start.fake, err = sim.Start("127.0.0.1:0", start.opts); err != nil {
+			return nil, errors.Join(err, f.close())
+		}
 	}
-	backup, err := sim.Start("127.0.0.1:0", sim.Options{CostMicros: 2500})
-	if err != nil {
-		return nil, errors.Join(err, primary.Close())
-	}
-	return &fakes{primary, backup}, nil
+	return &f, nil
 }
 
-func (f *fakes) close() error { return errors.Join(f.primary.Close(), f.backup.Close()) }
+func (f *fakes) close() error {
+	var errs []error
+	for _, fake := range []*sim.Server{f.primary, f.backup, f.model} {
+		if fake != nil {
+			errs = append(errs, fake.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // loadDev reads the built-in configuration, or the one that --config names. The
 // store is thrown away unless --store names one: a store that only the file or
@@ -92,7 +106,7 @@ func loadDev(env Env, c *cli.Command, dir string, f *fakes) (*config.Config, err
 	p.Allow = []string{"127.0.0.0/8", "::1/128"} // for receivers that are being written
 	if c.String("config") == "" {
 		p.Path = "built-in"
-		p.Text = []byte(strings.NewReplacer("{{primary}}", f.primary.URL(), "{{backup}}", f.backup.URL()).Replace(devConfig))
+		p.Text = []byte(strings.NewReplacer("{{primary}}", f.primary.URL(), "{{backup}}", f.backup.URL(), "{{model}}", f.model.URL()).Replace(devConfig))
 	}
 	if c.String("store") == "" {
 		p.Flags["store"] = "sqlite:" + filepath.Join(dir, "onejob.db")
@@ -136,8 +150,8 @@ const devBanner = `
 
   server     %[2]s
   key        %[3]s
-  providers  %[4]s  %[5]s   (executions counted at /sim/ledger)
-  kinds      %[6]s
+  providers  %[4]s  %[5]s  %[6]s   (executions counted at /sim/ledger)
+  kinds      %[7]s
 
   export ONEJOB_SERVER=%[2]s ONEJOB_API_KEY=%[3]s
 
@@ -151,6 +165,8 @@ const devBanner = `
   curl -sSN %[2]s/v1/jobs/$(curl -sS %[2]s/v1/jobs -H "Authorization: Bearer %[3]s" -H "Idempotency-Key: slow-1" -H 'Content-Type: application/json' -d '{"kind":"slow","input":{"n":1}}' | sed 's/.*"id":"\(job_[a-z0-9]*\)".*/\1/')/events -H "Authorization: Bearer %[3]s"
   5. one that stalls: unknown after 2 s, not failed, and settled by the late answer
   curl -sSN %[2]s/v1/jobs/$(curl -sS %[2]s/v1/jobs -H "Authorization: Bearer %[3]s" -H "Idempotency-Key: stalled-1" -H 'Content-Type: application/json' -d '{"kind":"stalled","input":{"n":1}}' | sed 's/.*"id":"\(job_[a-z0-9]*\)".*/\1/')/events -H "Authorization: Bearer %[3]s"
+  6. as an OpenAI client would: a stream, kept as it comes. Again, or after Ctrl-C in the middle: the same answer from its first byte
+  curl -sSN %[2]s/openai/v1/chat/completions -H "Authorization: Bearer %[3]s" -H "Idempotency-Key: story-1" -H 'Content-Type: application/json' -d '{"model":"chat","stream":true,"messages":[{"role":"user","content":"Story: once upon a time there was a click, and it was one job"}]}'
 
 `
 
@@ -162,5 +178,5 @@ func (s *server) banner(env Env, key string, f *fakes, kept bool) {
 			what = "jobs are kept in " + store.String()
 		}
 	}
-	_, _ = fmt.Fprintf(env.Stderr, devBanner, what, s.url(), key, f.primary.URL(), f.backup.URL(), strings.Join(namesOf(s.cfg.Kinds()), ", "))
+	_, _ = fmt.Fprintf(env.Stderr, devBanner, what, s.url(), key, f.primary.URL(), f.backup.URL(), f.model.URL(), strings.Join(namesOf(s.cfg.Kinds()), ", "))
 }

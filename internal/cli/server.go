@@ -22,6 +22,7 @@ import (
 	"github.com/onejob-dev/onejob/internal/httpapi"
 	"github.com/onejob-dev/onejob/internal/production"
 	"github.com/onejob-dev/onejob/internal/telemetry"
+	"github.com/onejob-dev/onejob/provider/translate"
 	"github.com/onejob-dev/onejob/store/doorbell"
 	"github.com/onejob-dev/onejob/store/generation"
 	"github.com/onejob-dev/onejob/store/grouped"
@@ -198,10 +199,17 @@ func callable(cfg *config.Config, targets []onejob.Target) map[string]frontdoor.
 	models := map[string]frontdoor.Model{}
 	for name, m := range cfg.Callables() {
 		models[name] = frontdoor.Model{
-			Kind: m.Kind, Target: m.Target, API: frontdoor.API(m.API), Counter: counters[m.First], RequireKey: m.RequireKey, TakeOver: m.TakeOver,
+			Kind: m.Kind, Target: m.Target, API: frontdoor.API(m.API), Counter: counters[m.First], EventsFunc: eventsOf[m.API], RequireKey: m.RequireKey, TakeOver: m.TakeOver,
+			Heartbeat: time.Duration(m.Heartbeat), TakeOverWithin: time.Duration(m.TakeOverWithin),
 		}
 	}
 	return models
+}
+
+// eventsOf makes streams of answers that came whole, by API.
+var eventsOf = map[string]func([]byte, bool) ([]byte, error){
+	string(translate.Chat):     translate.ChatEvents,
+	string(translate.Messages): func(message []byte, _ bool) ([]byte, error) { return translate.MessageEvents(message) },
 }
 
 // pulled are the targets whose attempts workers take.

@@ -51,6 +51,7 @@ func (c *Config) Targets(secret onejob.Secret) ([]onejob.Target, error) {
 		if err != nil {
 			return nil, fmt.Errorf("targets.%s: %w", name, err)
 		}
+		provider = c.translated(name, provider)
 		targets = append(targets, onejob.Target{
 			Name: name, Provider: provider, Digest: provider.Digest(), MaxExecution: t.maxExecution(), Reconcile: t.reconcile(),
 		})

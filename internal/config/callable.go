@@ -12,8 +12,8 @@ type Callable struct {
 	Kind   string
 	Target string // empty: the kind's first
 	First  string // the target that is called first
-	// API of its targets: chat, responses, embeddings, images or messages. Empty: they
-	// differ.
+	// API of its first target, which the others have or are translated to: chat,
+	// responses, embeddings, images or messages. Empty: they differ.
 	API string
 	FrontDoor
 }
@@ -44,8 +44,8 @@ func (c *Config) prompts(kind string) bool {
 	return contract != nil && contract.Contract.Prompt != nil
 }
 
-// apiOf returns the API that all of targets have. It reports false when one is no
-// model.
+// apiOf returns the API of the first of targets. Empty: another has one that requests
+// are not translated to. It reports false when one is no model.
 func (c *Config) apiOf(targets []string) (api string, isModel bool) {
 	for i, name := range targets {
 		t := c.File.Targets[name]
@@ -54,7 +54,7 @@ func (c *Config) apiOf(targets []string) (api string, isModel bool) {
 			return "", false
 		case i == 0:
 			api = each
-		case each != api:
+		case each != api && !translates(api, each):
 			api = ""
 		}
 	}
@@ -69,7 +69,7 @@ func (t *Target) api() string {
 	case t.OpenAI != nil:
 		return cmp.Or(t.OpenAI.API, string(openai.APIChat))
 	case t.Anthropic != nil:
-		return "messages"
+		return apiMessages
 	}
 	return ""
 }

@@ -3,6 +3,7 @@ package config_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/onejob-dev/onejob/internal/config"
 )
@@ -16,8 +17,13 @@ targets:
 kinds:
   chat: {effect: none, targets: [gpt]}
   mixed: {effect: none, targets: [gpt, claude]}
+  other: {effect: none, targets: [claude, gpt]}
+  apart: {effect: none, targets: [gpt, vectors]}
 secret: "a secret of thirty-two characters!!"
 `
+
+// usual is how calls that name a kind are taken which says nothing of it.
+var usual = config.FrontDoor{TakeOverWithin: config.Duration(15 * time.Minute)}
 
 func TestWhatMayBeNamedAsAModel(t *testing.T) {
 	t.Parallel()
@@ -26,7 +32,8 @@ func TestWhatMayBeNamedAsAModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]config.Callable{
-		"chat": {Kind: "chat", First: "gpt", API: "chat"}, "mixed": {Kind: "mixed", First: "gpt"},
+		"chat": {Kind: "chat", First: "gpt", API: "chat", FrontDoor: usual}, "mixed": {Kind: "mixed", First: "gpt", API: "chat", FrontDoor: usual},
+		"other": {Kind: "other", First: "claude", API: "messages", FrontDoor: usual}, "apart": {Kind: "apart", First: "gpt", FrontDoor: usual},
 		"gpt": {Kind: "gpt", First: "gpt", API: "chat"}, "vectors": {Kind: "vectors", First: "vectors", API: "embeddings"},
 		"claude": {Kind: "claude", First: "claude", API: "messages"},
 	}
@@ -68,9 +75,9 @@ func TestAKindSaysHowItsFrontDoorTakesCallsWithoutAKey(t *testing.T) {
 `, nil)
 	want := map[string]config.Callable{
 		"gpt":     {Kind: "gpt", First: "gpt", API: "chat"},
-		"plain":   {Kind: "plain", First: "gpt", API: "chat"},
-		"strict":  {Kind: "strict", First: "gpt", API: "chat", FrontDoor: config.FrontDoor{RequireKey: true}},
-		"lenient": {Kind: "lenient", First: "gpt", API: "chat", FrontDoor: config.FrontDoor{TakeOver: true}},
+		"plain":   {Kind: "plain", First: "gpt", API: "chat", FrontDoor: usual},
+		"strict":  {Kind: "strict", First: "gpt", API: "chat", FrontDoor: config.FrontDoor{RequireKey: true, TakeOverWithin: usual.TakeOverWithin}},
+		"lenient": {Kind: "lenient", First: "gpt", API: "chat", FrontDoor: config.FrontDoor{TakeOver: true, TakeOverWithin: usual.TakeOverWithin}},
 	}
 	got := c.Callables()
 	for name, m := range want {

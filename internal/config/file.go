@@ -83,8 +83,10 @@ type Kind struct {
 
 // FrontDoor says how calls without an idempotency key are taken.
 type FrontDoor struct {
-	RequireKey bool `yaml:"require_key" doc:"Refuse calls without an Idempotency-Key."`
-	TakeOver   bool `yaml:"take_over" doc:"Let a call without a key, of a client that does not count its tries, take over the job of an equal call whose client left without the answer at most 15 minutes ago. A client that counts them needs no leave for its retries."`
+	RequireKey     bool     `yaml:"require_key" doc:"Refuse calls without an Idempotency-Key."`
+	TakeOver       bool     `yaml:"take_over" doc:"Let a call without a key, of a client that does not count its tries, take over the job of an equal call whose client left without the answer at most take_over_within ago. A client that counts them needs no leave for its retries."`
+	TakeOverWithin Duration `yaml:"take_over_within" default:"15m" min:"1s" max:"24h" doc:"How long after its caller went without the answer the job of a call without a key may be taken over."`
+	Heartbeat      Duration `yaml:"heartbeat" min:"1s" max:"5m" doc:"How often a call that waits for a whole answer is sent a space, so that what lies between does not give it up. The first one says 200: a call that then has no answer is broken off, and its repeat is told why. Absent: never. Streams are sent comments every 15s anyway."`
 }
 
 // Backoff is the pause between attempts.

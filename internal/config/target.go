@@ -73,7 +73,7 @@ type OpenAITarget struct {
 	ContextTokens    int               `yaml:"context_tokens" min:"1" max:"100000000" doc:"How many tokens the model's context has. Absent: a prompt is not held to it."`
 	MinTemperature   float64           `yaml:"min_temperature" default:"0" min:"0" max:"2" doc:"The least temperature that the model takes."`
 	Tokenizer        Tokenizer         `yaml:"tokenizer" doc:"How tokens are counted for contracts."`
-	Map              map[string]string `yaml:"map" doc:"The wire's own names of a contract's parameters, as in max_output_tokens: max_tokens; drop leaves a tuning parameter out. Absent: the names that this program knows."`
+	Map              map[string]string `yaml:"map" doc:"The wire's own names of parameters, as in max_output_tokens: max_tokens; drop leaves one out, and dots go inside. A contract's parameters go by its names. Of a caller's own body the top-level members are moved or dropped that are named here, as in max_completion_tokens: max_tokens. Absent: a contract's have the names that this program knows, and a caller's body is left as it is."`
 	RetiresAt        string            `yaml:"retires_at" doc:"The day on which the provider retires the model, as in 2027-03-31. It is warned of 30 days ahead."`
 	Upstream         Upstream          `yaml:"upstream" doc:"Who serves the model behind an aggregator."`
 	Outcomes         []OutcomeRule     `yaml:"outcomes" doc:"What certain answers prove, ahead of the usual table."`
@@ -103,7 +103,7 @@ type AnthropicTarget struct {
 	ContextTokens    int               `yaml:"context_tokens" min:"1" max:"100000000" doc:"How many tokens the model's context has. Absent: a prompt is not held to it."`
 	MinTemperature   float64           `yaml:"min_temperature" default:"0" min:"0" max:"2" doc:"The least temperature that the model takes."`
 	Tokenizer        Tokenizer         `yaml:"tokenizer" doc:"How tokens are counted for contracts."`
-	Map              map[string]string `yaml:"map" doc:"The wire's own names of a contract's parameters, as in max_output_tokens: max_tokens; drop leaves a tuning parameter out. Absent: the names that this program knows."`
+	Map              map[string]string `yaml:"map" doc:"The wire's own names of parameters, as in max_output_tokens: max_tokens; drop leaves one out, and dots go inside. A contract's parameters go by its names. Of a caller's own body the top-level members are moved or dropped that are named here, as in max_completion_tokens: max_tokens. Absent: a contract's have the names that this program knows, and a caller's body is left as it is."`
 	RetiresAt        string            `yaml:"retires_at" doc:"The day on which the provider retires the model, as in 2027-03-31. It is warned of 30 days ahead."`
 	Upstream         Upstream          `yaml:"upstream" doc:"Who serves the model behind an aggregator."`
 	Outcomes         []OutcomeRule     `yaml:"outcomes" doc:"What certain answers prove, ahead of the usual table."`

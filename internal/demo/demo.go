@@ -47,6 +47,7 @@ var acts = []act{
 	{"worker", "a frozen worker's attempt is unknown, and its late answer never wins twice", playWorker},
 	{"webhook", "one end is told once, under one id, however often it is sent", playWebhook},
 	{"failover", "only a target that was shown to meet the contract takes over", playFailover},
+	{"stream", "what was shown of an answer is shown again, and not written twice", playStream},
 	{"restart", "kill -9 loses nothing and sends nothing twice", playRestart},
 }
 

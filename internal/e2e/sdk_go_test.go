@@ -14,8 +14,10 @@ import (
 
 	"github.com/anthropics/anthropic-sdk-go/v2"
 	anthropicoption "github.com/anthropics/anthropic-sdk-go/v2/option"
+	anthropicstream "github.com/anthropics/anthropic-sdk-go/v2/packages/ssestream"
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/openai/openai-go/v3/responses"
 )
 
@@ -74,6 +76,9 @@ func askOpenAIChat(t *testing.T, q question) answered {
 		}
 	case askPlain:
 	}
+	if q.Stream {
+		return readOpenAIChat(c.Chat.Completions.NewStreaming(t.Context(), params))
+	}
 	completion, err := c.Chat.Completions.New(t.Context(), params)
 	if err != nil {
 		return openAIError(err)
@@ -95,6 +100,9 @@ func askOpenAIResponses(t *testing.T, q question) answered {
 	case askSchema:
 		params.Text.Format.OfJSONSchema = &responses.ResponseFormatTextJSONSchemaConfigParam{Name: "ticket", Strict: openai.Bool(true), Schema: orderAndSeverity}
 	case askPlain:
+	}
+	if q.Stream {
+		return readOpenAIResponses(c.Responses.NewStreaming(t.Context(), params))
 	}
 	response, err := c.Responses.New(t.Context(), params)
 	if err != nil {
@@ -159,11 +167,17 @@ func askAnthropic(t *testing.T, q question) answered {
 		params.OutputConfig.Format = anthropic.JSONOutputFormatParam{Schema: orderAndSeverity}
 	case askPlain:
 	}
+	if q.Stream {
+		return readAnthropic(c.Messages.NewStreaming(t.Context(), params))
+	}
 	message, err := c.Messages.New(t.Context(), params)
 	if err != nil {
 		return anthropicError(err)
 	}
-	var a answered
+	return anthropicMessage(message)
+}
+
+func anthropicMessage(message *anthropic.Message) (a answered) {
 	for _, block := range message.Content {
 		switch block.Type {
 		case "text":
@@ -173,6 +187,61 @@ func askAnthropic(t *testing.T, q question) answered {
 		}
 	}
 	return a
+}
+
+// Streams are read by what each library has for it.
+
+func readOpenAIChat(stream *ssestream.Stream[openai.ChatCompletionChunk]) (a answered) {
+	var whole openai.ChatCompletionAccumulator
+	for stream.Next() {
+		if !whole.AddChunk(stream.Current()) {
+			return answered{Error: "the chunks do not add up"}
+		}
+	}
+	if err := stream.Err(); err != nil {
+		return openAIError(err)
+	}
+	if len(whole.Choices) == 0 {
+		return answered{Error: "nothing came"}
+	}
+	message := whole.Choices[0].Message
+	a = answered{Text: message.Content}
+	if len(message.ToolCalls) > 0 {
+		a.Tool, a.Arguments = message.ToolCalls[0].Function.Name, message.ToolCalls[0].Function.Arguments
+	}
+	return a
+}
+
+func readOpenAIResponses(stream *ssestream.Stream[responses.ResponseStreamEventUnion]) (a answered) {
+	for stream.Next() {
+		switch event := stream.Current(); event.Type {
+		case "response.output_text.delta":
+			a.Text += event.Delta
+		case "response.function_call_arguments.delta":
+			a.Arguments += event.Delta
+		case "response.output_item.done":
+			if event.Item.Type == "function_call" {
+				a.Tool = event.Item.Name
+			}
+		}
+	}
+	if err := stream.Err(); err != nil {
+		return openAIError(err)
+	}
+	return a
+}
+
+func readAnthropic(stream *anthropicstream.Stream[anthropic.MessageStreamEventUnion]) answered {
+	var whole anthropic.Message
+	for stream.Next() {
+		if err := whole.Accumulate(stream.Current()); err != nil {
+			return answered{Error: "the events do not add up: " + err.Error()}
+		}
+	}
+	if err := stream.Err(); err != nil {
+		return anthropicError(err)
+	}
+	return anthropicMessage(&whole)
 }
 
 // anthropicError reads the problem's code out of the whole body: the library has no

@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -26,6 +28,27 @@ func TestStockNodeClients(t *testing.T) {
 			t.Parallel()
 			s.meet(t, c)
 		})
+	}
+}
+
+// A hash of the request and a window of time would make one of them, and a retry that
+// is not known as one would make seven.
+func TestFiveEqualCallsOfAStockClientAreFiveThoughTwoLoseTheirConnections(t *testing.T) {
+	t.Parallel()
+	dir := installStockClients(t)
+	s := newShop(t)
+	v := s.visit(t, stock{name: "OpenAIChat", ask: askNode(dir, "openai-five.mjs")}, false)
+	v.script("late=1500ms", "late=1500ms", "late=1500ms", "late=1500ms", "late=1500ms")
+	v.proxy.drop, v.proxy.losing = dropWhenExecuted, 2
+	v.proxy.executed = func() bool { return v.executions() >= 5 }
+	a := v.ask(t)
+	ids := strings.Fields(a.Text)
+	slices.Sort(ids)
+	if a.Error != "" || len(ids) != 5 || len(slices.Compact(ids)) != 5 {
+		t.Errorf("got %+v; want five answers, no two the same", a)
+	}
+	if n, asked := v.executions(), len(v.proxy.passed()); n != 5 || asked != 7 {
+		t.Errorf("%d executions of %d requests; want 5 of 7", n, asked)
 	}
 }
 

@@ -27,6 +27,7 @@ type question struct {
 	BaseURL    string `json:"base_url"` // without /openai/v1 or /anthropic
 	Credential string `json:"credential"`
 	Ask        ask    `json:"ask"`
+	Stream     bool   `json:"stream"`
 	Order      string `json:"order"`      // the intent, which the provider counts by
 	Key        string `json:"key"`        // the header Idempotency-Key; empty: none
 	OwnOption  bool   `json:"own_option"` // the key goes into the library's own option instead
@@ -134,6 +135,11 @@ func (s *shop) meet(t *testing.T, c stock) {
 		"LosesItsConnectionWhileTheProviderWorks": droppedWhileHeld,
 		"LosesTheAnswerItself":                    droppedAnswer,
 		"IsToldThatTheOutcomeIsUnknown":           inDoubt,
+		"IsAnsweredInAStream":                     streamed,
+		"CallsAToolInAStream":                     streamedTool,
+		"IsToldThatTheStreamFailed":               streamFailed,
+		"IsToldThatTheStreamWasCut":               streamCut,
+		"LosesItsConnectionInAStream":             streamDropped,
 	} {
 		for _, keyed := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s/%s", name, map[bool]string{true: "WithAKey", false: "WithoutAKey"}[keyed]), func(t *testing.T) {
@@ -315,6 +321,58 @@ func inDoubt(t *testing.T, v *visit) {
 	v.wantOneExecution(t)
 }
 
+func streamed(t *testing.T, v *visit) {
+	v.Stream = true
+	v.script("trickle=5ms")
+	v.wantText(t, v.ask(t))
+	v.wantOneExecution(t)
+}
+
+func streamedTool(t *testing.T, v *visit) {
+	v.Stream = true
+	withATool(t, v)
+}
+
+func streamFailed(t *testing.T, v *visit) {
+	v.Stream = true
+	v.script("stream_error")
+	v.wantStreamError(t, v.ask(t), "provider-failed")
+	v.wantOneExecution(t)
+}
+
+func streamCut(t *testing.T, v *visit) {
+	v.Stream = true
+	v.script("stream_cut")
+	v.wantStreamError(t, v.ask(t), "outcome-unknown")
+	v.wantOneExecution(t)
+}
+
+// wantStreamError wants an error of the library although the answer had begun with 200,
+// and that it is not repeated.
+func (v *visit) wantStreamError(t *testing.T, a answered, code string) {
+	t.Helper()
+	if a.Error == "" || !strings.Contains(a.Code+a.Message, code) {
+		t.Errorf("got %+v; want an error that says %s", a, code)
+	}
+	if n := len(v.proxy.passed()); n != 1 {
+		t.Errorf("it asked %d times; want once", n)
+	}
+}
+
+// No library goes on with a stream that was lost on its way. The application asks again,
+// and with a key it is given the same bytes.
+func streamDropped(t *testing.T, v *visit) {
+	v.Stream = true
+	v.script("trickle=20ms")
+	v.proxy.drop = dropStream
+	a := v.ask(t)
+	if a.Error == "" {
+		t.Errorf("got %+v from a stream that was lost; want an error", a)
+	}
+	v.wantText(t, v.ask(t))
+	v.wantOneExecution(t)
+}
+
 // The documentation says that the option is dropped; when a library begins to send it,
 // that is to be changed.
 func ownOption(t *testing.T, v *visit) {
@@ -334,12 +392,14 @@ const (
 	dropNothing      drop = iota
 	dropWhenExecuted      // both connections are cut while onejob holds the call
 	dropAnswer            // onejob has answered; the client gets none of it
+	dropStream            // the client gets the first events of a stream
 )
 
 // lossy is a proxy between a client and a node that loses the first answer.
 type lossy struct {
 	node     *node
 	drop     drop
+	losing   int         // how many requests lose their answers; 0: the first
 	executed func() bool // the provider has done the work
 
 	mu       sync.Mutex
@@ -379,7 +439,7 @@ func (p *lossy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	request := p.note(r.Header)
-	lost := request == 0 && p.drop != dropNothing
+	lost := request < max(p.losing, 1) && p.drop != dropNothing
 	ctx, leave := context.WithCancel(r.Context())
 	defer leave()
 	if lost && p.drop == dropWhenExecuted {
@@ -387,6 +447,9 @@ func (p *lossy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			eventually(10*time.Second, p.executed)
 			leave()
 		}()
+	}
+	if lost && p.drop == dropStream {
+		p.passSome(ctx, w, r, body)
 	}
 	answer, whole, err := p.pass(ctx, r, body)
 	if lost || err != nil {
@@ -400,15 +463,33 @@ func (p *lossy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(whole)
 }
 
-// pass asks the node, and reads its whole answer.
-func (p *lossy) pass(ctx context.Context, r *http.Request, body []byte) (*http.Response, []byte, error) {
+// passSome passes the first events of a stream on, and cuts both connections.
+func (p *lossy) passSome(ctx context.Context, w http.ResponseWriter, r *http.Request, body []byte) {
+	answer, err := p.send(ctx, r, body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	events, _ := readEvents(answer.Body, 4)
+	w.Header().Set("Content-Type", answer.Header.Get("Content-Type"))
+	_, _ = w.Write(events)
+	_ = http.NewResponseController(w).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+func (p *lossy) send(ctx context.Context, r *http.Request, body []byte) (*http.Response, error) {
 	out, err := http.NewRequestWithContext(ctx, r.Method, "http://"+p.node.addr+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	out.GetBody = nil
 	out.Header = r.Header.Clone()
-	answer, err := client.Do(out)
+	return client.Do(out)
+}
+
+// pass asks the node, and reads its whole answer.
+func (p *lossy) pass(ctx context.Context, r *http.Request, body []byte) (*http.Response, []byte, error) {
+	answer, err := p.send(ctx, r, body)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/onejob-dev/onejob"
@@ -30,11 +31,19 @@ func tell(h http.Header, job *onejob.Job) {
 	h.Set("Onejob-Attempts", strconv.Itoa(job.AttemptsMade))
 	for i := range job.Attempts {
 		if a := &job.Attempts[i]; a.ID == job.CompletedBy {
-			h.Set("Onejob-Target", a.Target)
-			if a.CertificateID != "" {
-				h.Set("Onejob-Certificate", a.CertificateID)
-			}
+			tellAttempt(h, a)
 		}
+	}
+}
+
+// tellAttempt says whose answer it is.
+func tellAttempt(h http.Header, a *onejob.Attempt) {
+	h.Set("Onejob-Target", a.Target)
+	if a.CertificateID != "" {
+		h.Set("Onejob-Certificate", a.CertificateID)
+	}
+	if dropped := a.Evidence.DroppedParams; dropped != "" {
+		h.Set("Onejob-Params-Dropped", strings.ReplaceAll(dropped, ",", ", "))
 	}
 }
 

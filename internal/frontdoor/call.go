@@ -20,7 +20,7 @@ const (
 	intentClaimed = "retry-claimed" // by a retry without a key, which found what its first try made
 )
 
-// call serves a call that is answered at once and whole.
+// call serves a call of an API, whose answer comes whole or as a stream.
 func (d *doors) call(api API) func(http.ResponseWriter, *http.Request, httpapi.Visit) error {
 	return func(w http.ResponseWriter, r *http.Request, v httpapi.Visit) error {
 		body, err := v.ReadJSON(w, r)
@@ -31,7 +31,7 @@ func (d *doors) call(api API) func(http.ResponseWriter, *http.Request, httpapi.V
 		if err != nil {
 			return err
 		}
-		asked, err := read(body)
+		asked, err := read(body, api)
 		if err != nil {
 			return err
 		}
@@ -42,11 +42,11 @@ func (d *doors) call(api API) func(http.ResponseWriter, *http.Request, httpapi.V
 		p := onejob.SubmitParams{Owner: v.Owner, Key: key, Kind: m.Kind, Target: m.Target, Input: body}
 		switch {
 		case key != "":
-			return d.keyed(w, r, v, p)
+			return d.keyed(w, r, v, m, asked, p)
 		case m.RequireKey:
 			return &onejob.Error{Code: onejob.CodeKeyMissing, Message: "this model takes only calls with an Idempotency-Key"}
 		}
-		return d.keyless(w, r, v, m, p)
+		return d.keyless(w, r, v, m, asked, p)
 	}
 }
 
@@ -54,9 +54,14 @@ func (d *doors) call(api API) func(http.ResponseWriter, *http.Request, httpapi.V
 type request struct {
 	Model  string `json:"model"`
 	Stream bool   `json:"stream"`
+	// Background is true of a response that is to be asked for later. An image has
+	// another one.
+	Background jsontext.Value `json:"background"`
+	// StreamOptions may ask for the usage at the end of a stream.
+	StreamOptions jsontext.Value `json:"stream_options"`
 }
 
-func read(body []byte) (request, error) {
+func read(body []byte, api API) (request, error) {
 	var asked request
 	if _, err := onejob.Canonical(body); err != nil {
 		return asked, err
@@ -70,27 +75,29 @@ func read(body []byte) (request, error) {
 	switch {
 	case asked.Model == "":
 		return asked, &onejob.Error{Code: onejob.CodeInvalidRequest, Message: `the member "model" is required: the name of a kind or a target`}
-	case asked.Stream:
-		return asked, &onejob.Error{Code: onejob.CodeInvalidJob, Message: `"stream" is not served: an answer counts only when it is whole`}
+	case asked.Stream && (api == APIEmbeddings || api == APIImages):
+		return asked, &onejob.Error{Code: onejob.CodeInvalidJob, Message: `"stream" is not served here: the answer comes whole`}
 	}
 	return asked, nil
 }
 
 // keyed serves a call that names its intent.
-func (d *doors) keyed(w http.ResponseWriter, r *http.Request, v httpapi.Visit, p onejob.SubmitParams) error {
+func (d *doors) keyed(w http.ResponseWriter, r *http.Request, v httpapi.Visit, m Model, asked request, p onejob.SubmitParams) error {
 	job, existed, watch, err := d.opts.Client.SubmitWatched(r.Context(), p)
 	v.Submitted(p.Kind, existed, err)
 	if err != nil {
 		return err
 	}
 	defer watch.Stop()
-	_, err = d.serve(w, r, v, recognised{intent: intentKeyed, job: job, existed: existed, watch: watch})
+	_, err = d.serve(w, r, v, recognised{intent: intentKeyed, asked: asked, model: m, job: job, existed: existed, watch: watch})
 	return err
 }
 
 // recognised is the job of a call, and how it was found.
 type recognised struct {
 	intent  string
+	asked   request
+	model   Model
 	job     *onejob.Job
 	existed bool
 	watch   *onejob.Watch
@@ -111,27 +118,53 @@ func (d *doors) serve(w http.ResponseWriter, r *http.Request, v httpapi.Visit, c
 		err := v.WriteJob(w, job)
 		return err == nil, err
 	}
-	if !answerable(job) {
-		if job, err = d.hold(w, r, v, c.watch.Until); err != nil {
+	if c.asked.Stream {
+		return d.stream(w, r, v, c)
+	}
+	if c.model.API == APIResponses && string(c.asked.Background) == "true" {
+		err := giveResponse(w, job)
+		return err == nil, err
+	}
+	if answerable(job) {
+		return job.State.Terminal(), answer(w, job)
+	}
+	longest, doubtful := d.longest(v, r.Header), job.State == onejob.JobBlocked
+	if doubtful && c.model.Heartbeat > 0 { // it is told by a status, which a sign of life would take
+		longest = min(longest, c.model.Heartbeat)
+	}
+	ctx, done, err := v.Hold(w, r, longest)
+	if err != nil {
+		return false, err
+	}
+	defer done()
+	if c.model.Heartbeat <= 0 || doubtful {
+		if job, err = c.watch.Until(ctx, answerable); err != nil {
 			return false, err
 		}
+		return job.State.Terminal(), answer(w, job)
+	}
+	b := &beating{w: w, every: c.model.Heartbeat}
+	job, err = b.until(ctx, c.watch.Until)
+	switch {
+	case err != nil && b.begun:
+		panic(http.ErrAbortHandler)
+	case err != nil:
+		return false, err
+	case b.begun:
+		return job.State.Terminal(), b.answer(job)
 	}
 	return job.State.Terminal(), answer(w, job)
 }
 
 type untilFunc func(ctx context.Context, enough func(*onejob.Job) bool) (*onejob.Job, error)
 
-func (d *doors) hold(w http.ResponseWriter, r *http.Request, v httpapi.Visit, until untilFunc) (*onejob.Job, error) {
+// longest is how long a call is held at most.
+func (d *doors) longest(v httpapi.Visit, h http.Header) time.Duration {
 	longest := d.opts.Hold
-	if wait := v.Wait(r.Header); wait > 0 {
+	if wait := v.Wait(h); wait > 0 {
 		longest = min(longest, wait)
 	}
-	ctx, done, err := v.Hold(w, r, cmp.Or(longest, time.Second))
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return until(ctx, answerable)
+	return cmp.Or(longest, time.Second)
 }
 
 // answerable reports whether holding on brings nothing: the job has ended, or only a

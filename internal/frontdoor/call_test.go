@@ -231,7 +231,7 @@ func TestTheModelsAreListed(t *testing.T) {
 	for _, m := range list.Data {
 		ids = append(ids, m.ID)
 	}
-	if want := []string{"again", "brief", "chat", "claude", "mixed", "pictures", "strict", "vectors"}; !slices.Equal(ids, want) || list.Object != "list" {
+	if want := []string{"again", "alive", "brief", "chat", "claude", "mixed", "pictures", "strict", "vectors"}; !slices.Equal(ids, want) || list.Object != "list" {
 		t.Errorf("models %v; want %v", ids, want)
 	}
 }

@@ -21,7 +21,7 @@ func (d *doors) countTokens(w http.ResponseWriter, r *http.Request, v httpapi.Vi
 	if err != nil {
 		return err
 	}
-	asked, err := read(body)
+	asked, err := read(body, APIMessages)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package frontdoor
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strconv"
@@ -27,7 +28,7 @@ const (
 //
 // It is recorded though its caller may leave meanwhile: the door has to know which job
 // nobody waits for any more.
-func (d *doors) keyless(w http.ResponseWriter, r *http.Request, v httpapi.Visit, m Model, p onejob.SubmitParams) error {
+func (d *doors) keyless(w http.ResponseWriter, r *http.Request, v httpapi.Visit, m Model, asked request, p onejob.SubmitParams) error {
 	got, err := d.submitKeyless(r, m, p)
 	v.Submitted(p.Kind, got.TakenOver, err)
 	if err != nil {
@@ -43,7 +44,7 @@ func (d *doors) keyless(w http.ResponseWriter, r *http.Request, v httpapi.Visit,
 		d.waiting.remove(got.Waiter)
 		d.endWaiting(r.Context(), end)
 	}()
-	c := recognised{intent: intentNew, job: got.Job, existed: got.TakenOver, watch: got.Watch}
+	c := recognised{intent: intentNew, asked: asked, model: m, job: got.Job, existed: got.TakenOver, watch: got.Watch}
 	if got.TakenOver {
 		c.intent = intentClaimed
 	}
@@ -60,7 +61,7 @@ func (d *doors) submitKeyless(r *http.Request, m Model, p onejob.SubmitParams) (
 	defer cancel()
 	k := onejob.KeylessParams{SubmitParams: p, Route: routes[m.API], Lease: d.opts.Lease}
 	if mayTakeOver(r.Header, m) {
-		k.TakeOverWithin = d.opts.TakeOverWithin
+		k.TakeOverWithin = cmp.Or(m.TakeOverWithin, d.opts.TakeOverWithin)
 	}
 	return d.opts.Client.SubmitKeyless(ctx, k)
 }

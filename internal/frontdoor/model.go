@@ -40,6 +40,14 @@ type Model struct {
 	// TakeOver lets a call without a key that does not count its tries take over a job
 	// whose caller went without the answer, as one that counts may that is a retry.
 	TakeOver bool
+	// TakeOverWithin is as in [Options], for this model. Zero: what that says.
+	TakeOverWithin time.Duration
+	// Heartbeat is how often a call that is held for a whole answer is shown a sign of
+	// life, white space before it. Zero: never. See [Options] for streams.
+	Heartbeat time.Duration
+	// EventsFunc makes the stream of an answer that came whole though a stream was asked
+	// for, with its usage at the end if that was asked for too. Nil: it is given whole.
+	EventsFunc func(whole []byte, withUsage bool) ([]byte, error)
 	// Counter counts the tokens of a request. Nil: it cannot be asked.
 	Counter onejob.TokenCounter
 }
@@ -52,6 +60,9 @@ type Options struct {
 	// Hold is the longest a call is held. Zero means 290 s: Node.js gives up a call
 	// without an answer after 300, and calls again.
 	Hold time.Duration
+	// Heartbeat is how long a stream may be silent before a sign of life, a comment, is
+	// sent. Zero means 15 s.
+	Heartbeat time.Duration
 	// TakeOverWithin is how long after its caller went without the answer the job of a
 	// call without a key may be taken over by a retry of it. Zero means 15 min, since
 	// libraries wait for up to 10; at most [onejob.MaxTakeOverWithin].
@@ -65,6 +76,7 @@ type Options struct {
 
 const (
 	defaultHold           = 290 * time.Second
+	defaultHeartbeat      = 15 * time.Second
 	defaultTakeOverWithin = 15 * time.Minute
 )
 
@@ -75,6 +87,7 @@ func New(opts Options) ([]httpapi.Door, error) {
 		return nil, &onejob.Error{Code: onejob.CodeInvalidArgument, Message: "invalid Options: " + err.Error(), Err: err}
 	}
 	opts.Hold = cmp.Or(opts.Hold, defaultHold)
+	opts.Heartbeat = cmp.Or(opts.Heartbeat, defaultHeartbeat)
 	opts.TakeOverWithin = cmp.Or(opts.TakeOverWithin, defaultTakeOverWithin)
 	opts.Lease = cmp.Or(opts.Lease, onejob.DefaultWaiterLease)
 	d := &doors{opts: opts, waiting: newKeeper(opts.Client, opts.Lease)}
@@ -82,6 +95,7 @@ func New(opts Options) ([]httpapi.Door, error) {
 		{Pattern: "GET /openai/v1/models", Role: onejob.RoleViewer, Serve: d.listModels},
 		{Pattern: "POST /anthropic/v1/messages/count_tokens", Role: onejob.RoleSubmitter, Serve: d.countTokens},
 	}
+	all = append(all, d.responses()...)
 	for _, api := range slices.Sorted(maps.Keys(routes)) {
 		all = append(all, httpapi.Door{Pattern: "POST " + routes[api], Role: onejob.RoleSubmitter, Serve: d.call(api)})
 	}
@@ -92,9 +106,9 @@ func (o *Options) check() error {
 	switch {
 	case o.Client == nil:
 		return errors.New("Client is nil")
-	case o.Hold < 0 || o.Lease < 0 || o.TakeOverWithin < 0:
-		return errors.New("Hold, Lease or TakeOverWithin is negative")
-	case o.TakeOverWithin > onejob.MaxTakeOverWithin:
+	case o.Hold < 0 || o.Heartbeat < 0 || o.Lease < 0 || o.TakeOverWithin < 0:
+		return errors.New("Hold, Heartbeat, Lease or TakeOverWithin is negative")
+	case o.TakeOverWithin > onejob.MaxTakeOverWithin || slices.ContainsFunc(slices.Collect(maps.Values(o.Models)), func(m Model) bool { return m.TakeOverWithin > onejob.MaxTakeOverWithin }):
 		return fmt.Errorf("TakeOverWithin is longer than %s", onejob.MaxTakeOverWithin)
 	}
 	return nil

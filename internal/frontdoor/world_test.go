@@ -29,6 +29,7 @@ type world struct {
 	provider *sim.Server // nil: another
 	store    *store
 	client   *onejob.Client
+	handler  http.Handler
 	url      string
 	key      string
 }
@@ -50,35 +51,44 @@ func newWorld(t *testing.T, script ...string) *world {
 func newWorldAt(t *testing.T, provider string, change ...func(*frontdoor.Options)) *world {
 	t.Helper()
 	w := &world{t: t, store: newStore()}
-	targets, signals := w.targets(provider), &onejob.Signals{}
-	workers, err := engine.New(w.store, targets, engine.Options{Signals: signals, Drain: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.client, err = onejob.New(w.store, onejob.Options{Secret: []byte("a secret of the instance"), Signals: signals, Starter: workers, Kinds: kinds()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	opts := frontdoor.Options{Client: w.client, Hold: 20 * time.Second, Models: map[string]frontdoor.Model{
+	targets := w.targets(provider)
+	w.run(targets, kinds(), map[string]frontdoor.Model{
 		"chat": {Kind: "chat", API: frontdoor.APIChat}, "brief": {Kind: "brief", API: frontdoor.APIChat},
 		"strict": {Kind: "chat", API: frontdoor.APIChat, RequireKey: true},
+		"alive":  {Kind: "brief", API: frontdoor.APIChat, Heartbeat: 20 * time.Millisecond},
 		"again":  {Kind: "chat", API: frontdoor.APIChat, TakeOver: true},
 		"claude": {Kind: "claude", API: frontdoor.APIMessages, Counter: counterOf(targets, "sonnet")}, "mixed": {Kind: "chat"},
 		"vectors": {Kind: "vectors", API: frontdoor.APIEmbeddings}, "pictures": {Kind: "pictures", API: frontdoor.APIImages},
-	}}
+	}, change...)
+	return w
+}
+
+// run serves models over targets.
+func (w *world) run(targets []onejob.Target, kinds map[string]onejob.Kind, models map[string]frontdoor.Model, change ...func(*frontdoor.Options)) {
+	w.t.Helper()
+	signals := &onejob.Signals{}
+	workers, err := engine.New(w.store, targets, engine.Options{Signals: signals, Drain: time.Second})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.client, err = onejob.New(w.store, onejob.Options{Secret: []byte("a secret of the instance"), Signals: signals, Starter: workers, Kinds: kinds})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	opts := frontdoor.Options{Client: w.client, Hold: 20 * time.Second, Models: models}
 	for _, c := range change {
 		c(&opts)
 	}
 	doors, err := frontdoor.New(opts)
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	handler, err := httpapi.New(httpapi.Options{Client: w.client, Keys: apikey.NewAuthenticator(w.store, apikey.Options{}), Doors: doors})
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
+	w.handler = handler
 	w.serve(handler, workers)
-	return w
 }
 
 // counterOf is what counts tokens for a target.

@@ -27,6 +27,7 @@ type Door struct {
 type Visit struct {
 	Owner string // of what it creates
 	Scope string // whose jobs it sees; empty: everybody's
+	Actor string // who it is, for what is written down
 	api   *api
 }
 
@@ -84,6 +85,10 @@ func (v Visit) WriteJob(w http.ResponseWriter, job *onejob.Job) error {
 // WriteProblem answers with an error, as returning it does, for who goes on after that.
 func (v Visit) WriteProblem(w http.ResponseWriter, r *http.Request, err error) { v.api.fail(w, r, err) }
 
+// ErrorEvent is an error as an event of a stream that was begun to be answered: a
+// problem in both shapes, whose type is "error".
+func (v Visit) ErrorEvent(r *http.Request, err error) []byte { return v.api.errorEvent(r, err) }
+
 // Submitted counts what a submission found.
 func (v Visit) Submitted(kind string, existed bool, err error) {
 	v.api.observeSubmit(kind, existed, err)
@@ -95,7 +100,7 @@ func (a *api) doors() []route {
 	for i, d := range a.opts.Doors {
 		routes[i] = route{pattern: d.Pattern, role: d.Role, handle: func(w http.ResponseWriter, r *http.Request) error {
 			c := exchangeOf(r).caller
-			return d.Serve(w, r, Visit{Owner: c.owner, Scope: c.scope, api: a})
+			return d.Serve(w, r, Visit{Owner: c.owner, Scope: c.scope, Actor: c.actor, api: a})
 		}}
 	}
 	return routes

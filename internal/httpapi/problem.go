@@ -133,6 +133,21 @@ func (a *api) failAs(w http.ResponseWriter, r *http.Request, status int, err err
 	write(w, p.Status, "application/problem+json", body)
 }
 
+// errorEvent is a problem for who was answered 200 already.
+func (a *api) errorEvent(r *http.Request, err error) []byte {
+	p, _ := problemOf(err)
+	if p.Status >= http.StatusInternalServerError {
+		a.log.ErrorContext(r.Context(), "a stream ended with an error", slog.String("code", string(p.Code)), slog.String("route", exchangeOf(r).route), slog.Any("error", err))
+	}
+	p.Type = "error"
+	body, err := encodeProblem(r, &p)
+	if err != nil { // as in failAs
+		p.Detail, p.Reason, p.Candidates = "", "", nil
+		body, _ = encodeProblem(r, &p)
+	}
+	return body
+}
+
 // retryAfterSeconds is always 1 to 60: stock clients ignore more and ask at once.
 func retryAfterSeconds(d time.Duration) string {
 	const least, most = time.Second, time.Minute

@@ -107,6 +107,28 @@ var mutations = []mutation{
 		tests: []string{"-run", "TestStore/Concurrent/EachRetryTakesAnotherJob", "./store/postgres"},
 	},
 	{
+		name: "two answers shown as one, SQLite",
+		edits: []edit{{"store/sqlite/stream.go", "c.seq = a.seq AND c.attempt = a.number AND c.number = ?1 - 1", "c.seq = a.seq AND c.number = ?1 - 1"},
+			{"store/sqlite/migration/00001_tables.sql", "    FOREIGN KEY (seq, attempt, previous) REFERENCES chunks (seq, attempt, number)\n", "    CHECK (true)\n"}},
+		tests: []string{"-run", "TestStore/(Chunk|Concurrent/OneAttemptIsShown)", "./store/sqlite"},
+	},
+	{
+		name: "two answers shown as one, PostgreSQL",
+		edits: []edit{{"store/postgres/stream.go", "c.job_id = a.job_id AND c.attempt = a.number AND c.number = u.number - 1", "c.job_id = a.job_id AND c.number = u.number - 1"},
+			{"store/postgres/migration/00001_tables.sql", ",\n    FOREIGN KEY (part, job_id, attempt, previous) REFERENCES chunks (part, job_id, attempt, number)", ""}},
+		tests: []string{"-run", "TestStore/(Chunk|Concurrent/OneAttemptIsShown)", "./store/postgres"},
+	},
+	{
+		name:  "a fallback after something was shown",
+		edits: []edit{{"engine/stream.go", "p.Next = onejob.NextNowhere\n\t\t}\n\tcase", "p.Next = onejob.NextElsewhere\n\t\t}\n\tcase"}},
+		tests: []string{"./engine"},
+	},
+	{
+		name:  "a cut stream as a success",
+		edits: []edit{{"provider/wire/stream.go", "return TroubleNoEnd", "return \"\""}},
+		tests: []string{"./provider/openai", "./provider/anthropic"},
+	},
+	{
 		name:  "timeout as failed",
 		edits: []edit{{"engine/try.go", "Outcome: onejob.OutcomeUnknown, Phase: phase,", "Outcome: onejob.OutcomeNotExecuted, Next: onejob.NextAgain, Phase: phase,"}},
 		tests: []string{"./engine"},
@@ -422,5 +444,30 @@ var mutations = []mutation{
 		name:  "an answer counts twice, SQLite",
 		edits: []edit{{"store/sqlite/verification.go", "WHERE response_id = ? OR run_id", "WHERE response_id <> ? AND run_id"}},
 		tests: []string{"-run", "TestStore/Verification", "./store/sqlite"},
+	},
+	{
+		name:  "a member lost in translation",
+		edits: []edit{{"provider/translate/table.go", "case !slices.Contains(known, m.name):", "case false:"}},
+		tests: []string{"./provider/translate"},
+	},
+	{
+		name:  "a refusal of a translated request ends the job",
+		edits: []edit{{"provider/translate/translate.go", "if told.Next == onejob.NextNowhere {", "if false {"}},
+		tests: []string{"./provider/translate"},
+	},
+	{
+		name:  "a rendered request is mapped once more",
+		edits: []edit{{"provider/wire/fit.go", "if req.Rendered {", "if false {"}},
+		tests: []string{"./provider/openai"},
+	},
+	{
+		name:  "a response in doubt has failed",
+		edits: []edit{{"internal/frontdoor/background.go", "case onejob.JobFailed:\n\t\treturn", "case onejob.JobFailed, onejob.JobBlocked:\n\t\treturn"}, {"internal/frontdoor/background.go", "onejob.JobRunning, onejob.JobBlocked, ", "onejob.JobRunning, "}},
+		tests: []string{"./internal/frontdoor"},
+	},
+	{
+		name:  "another owner's response",
+		edits: []edit{{"internal/frontdoor/background.go", "Get(r.Context(), v.Scope, jobPrefix+id)", "Get(r.Context(), \"\", jobPrefix+id)"}},
+		tests: []string{"./internal/frontdoor"},
 	},
 }

@@ -35,7 +35,7 @@ func (l *Line) Request(ctx context.Context, job *onejob.Job, target *onejob.Targ
 	if err := l.room(ctx, held, target, rendered.Body); err != nil {
 		return engine.Prepared{}, err
 	}
-	return engine.Prepared{Input: rendered.Body, Dropped: strings.Join(rendered.Dropped, ",")}, nil
+	return engine.Prepared{Input: rendered.Body, Dropped: strings.Join(rendered.Dropped, ","), Rendered: true}, nil
 }
 
 // notSent says that nothing was sent because the target cannot carry it.

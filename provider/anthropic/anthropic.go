@@ -2,8 +2,8 @@
 //
 // The input of a job is the body of a request. Its model is replaced by the
 // target's and max_tokens is filled in when it is missing; every other byte is
-// left as it is. Streaming is refused before anything is sent: an answer counts
-// only when it is whole.
+// left as it is. An answer that is asked for as a stream is shown as it comes
+// ([onejob.Request.Chunk]), and counts only when it is whole.
 package anthropic
 
 import (
@@ -43,7 +43,8 @@ type Options struct {
 	Outcomes []wire.Rule     // override what an answer proves
 
 	// Map says which member of the body a parameter of a prompt goes to (dots go
-	// inside), or "drop", in place of what the API usually takes.
+	// inside), or "drop", in place of what the API usually takes. In an input that is a
+	// caller's own body it moves or drops the members that it names, and no others.
 	Map map[string]string
 	// MinTemperature is the least that the model takes.
 	MinTemperature float64
@@ -73,6 +74,7 @@ type Provider struct {
 	url     string
 	model   json.RawMessage
 	carrier *prompt.Carrier
+	moves   map[string]string // of the caller's parameters
 	client  *wire.Client
 	reading wire.Reading
 }
@@ -91,7 +93,7 @@ func New(opts Options) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Provider{opts: opts, url: base + "/v1/messages", model: model, carrier: carrier}
+	p := &Provider{opts: opts, url: base + "/v1/messages", model: model, carrier: carrier, moves: carrier.Moves()}
 	p.client = wire.New(wire.Options{
 		MaxResponseBytes: opts.MaxResponseBytes, DialTimeout: opts.DialTimeout,
 		Secrets: []onejob.Secret{opts.APIKey}, NowFunc: opts.NowFunc,
@@ -129,17 +131,30 @@ func (o Options) check(base string) error {
 func (p *Provider) Digest() string {
 	o := p.opts
 	return wire.Digest("anthropic", p.url, o.Version, o.Model, o.MaxTokens, o.Outcomes,
-		renderVersion, o.Map, o.MinTemperature, o.Pinned, o.SelfHosted, o.ContextTokens, o.Upstream)
+		renderVersion, p.carrier.MapDigest(), o.MinTemperature, o.Pinned, o.SelfHosted, o.ContextTokens, o.Upstream)
 }
 
 // Call asks for one message.
 func (p *Provider) Call(ctx context.Context, req onejob.Request) (onejob.Answer, error) {
-	body, err := p.body(req.Input)
+	input, dropped, err := wire.Fit(req, p.moves)
+	if err != nil {
+		return onejob.Answer{}, err
+	}
+	streams, err := wire.WantsStream(input)
+	if err != nil {
+		return onejob.Answer{}, wire.Unsent("input_refused", err.Error())
+	}
+	body, err := p.body(input)
 	if err != nil {
 		return onejob.Answer{}, wire.Unsent("input_refused", err.Error())
 	}
 	m := wire.Message{URL: p.url, Header: p.header(req), Body: body, KeySent: req.ProviderKey != ""}
-	return p.reading.Read(p.client.Send(ctx, req, m))
+	if streams {
+		m.Assembler = &messageStream{}
+		m.Header.Set("Accept", wire.EventStream)
+	}
+	answer, err := p.reading.Read(p.client.Send(ctx, req, m))
+	return wire.WithDropped(answer, err, dropped)
 }
 
 // Close drops the idle connections.
@@ -148,9 +163,6 @@ func (p *Provider) Close() { p.client.Close() }
 // body is the input under the target's model, with a bound on its length, and to the
 // upstreams that it may ask.
 func (p *Provider) body(input []byte) ([]byte, error) {
-	if err := wire.RefuseStream(input); err != nil {
-		return nil, err
-	}
 	body, err := wire.WithMember(input, "model", p.model)
 	if err == nil && len(p.opts.Upstream) > 0 {
 		body, err = wire.WithMember(body, prompt.UpstreamMember, prompt.Upstream(p.opts.Upstream))
@@ -197,7 +209,7 @@ func inspect(s *wire.Seen) {
 func (p *Provider) price(s *wire.Seen) wire.Price {
 	object, _ := s.JSON.(map[string]any)
 	model, _ := object["model"].(string)
-	price := wire.Price{Usage: wire.Member(s.Body, "usage"), Model: model}
+	price := wire.Price{Usage: wire.Member(s.Document(), "usage"), Model: model}
 	if price.Usage == nil {
 		return price
 	}

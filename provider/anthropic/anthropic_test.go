@@ -101,15 +101,6 @@ func TestAnOverloadIsARefusal(t *testing.T) {
 	}
 }
 
-func TestAStreamIsNotSent(t *testing.T) {
-	t.Parallel()
-	_, asked, err := called(t, 200, message, `{"stream":true,"messages":[]}`)
-	var ce *onejob.CallError
-	if !errors.As(err, &ce) || !errors.Is(err, onejob.ErrNotSent) || ce.Next != onejob.NextNowhere || len(asked) != 0 {
-		t.Errorf("asked %v, error %v; want nothing, and next nowhere", asked, err)
-	}
-}
-
 func TestNewReportsAllThatIsWrongAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := anthropic.New(anthropic.Options{BaseURL: "gopher://x", MaxTokens: -1})

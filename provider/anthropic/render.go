@@ -101,6 +101,10 @@ type block struct {
 // ReadOutput reads the body of a whole message. Texts are joined, thoughts are left
 // out.
 func (p *Provider) ReadOutput(body []byte) (onejob.Output, error) {
+	body, err := wire.Assemble(body, &messageStream{})
+	if err != nil {
+		return onejob.Output{}, err
+	}
 	var a answer
 	if err := prompt.Decode(body, &a); err != nil {
 		return onejob.Output{}, err

@@ -2,8 +2,8 @@
 // OpenAI, and of the many servers that speak them.
 //
 // The input of a job is the body of a request. Its model is replaced by the
-// target's; every other byte is left as it is. Streaming is refused before
-// anything is sent: an answer counts only when it is whole.
+// target's; every other byte is left as it is. An answer that is asked for as a stream
+// is shown as it comes ([onejob.Request.Chunk]), and counts only when it is whole.
 //
 // A response can be made in the background: the provider answers at once with an
 // id and is asked by it until it is done. See [Options.Background].
@@ -69,7 +69,8 @@ type Options struct {
 
 	// Map says which member of the body a parameter of a prompt goes to (dots go
 	// inside), or "drop", in place of what the API usually takes. A schema is written
-	// as response_format and text.format want it, elsewhere as it is.
+	// as response_format and text.format want it, elsewhere as it is. In an input that is
+	// a caller's own body it moves or drops the members that it names, and no others.
 	Map map[string]string
 	// MinTemperature is the least that the model takes.
 	MinTemperature float64
@@ -100,6 +101,7 @@ type Provider struct {
 	url     string
 	model   json.RawMessage
 	carrier *prompt.Carrier
+	moves   map[string]string // of the caller's parameters
 	client  *wire.Client
 	reading wire.Reading // of what a call is answered
 	asked   wire.Reading // of what a look-up is answered, which no rules are about
@@ -122,7 +124,7 @@ func New(opts Options) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Provider{opts: opts, base: base, url: base + paths[opts.API], model: model, carrier: carrier}
+	p := &Provider{opts: opts, base: base, url: base + paths[opts.API], model: model, carrier: carrier, moves: carrier.Moves()}
 	p.client = wire.New(wire.Options{
 		MaxResponseBytes: opts.MaxResponseBytes, DialTimeout: opts.DialTimeout,
 		Secrets: []onejob.Secret{opts.APIKey}, NowFunc: opts.NowFunc,
@@ -159,6 +161,9 @@ func (o Options) check(base string) error {
 	if o.Background && o.API != APIResponses {
 		errs = append(errs, errors.New("background: only api responses works in the background"))
 	}
+	if o.Background && (o.Map["background"] != "" || o.Map["store"] != "") {
+		errs = append(errs, errors.New("map: with background the members background and store are this adapter's"))
+	}
 	if wire.Accepts(o.Outcomes) && o.API != APIResponses {
 		errs = append(errs, errors.New("outcomes: class accepted needs api responses: nothing else can be looked up"))
 	}
@@ -174,35 +179,48 @@ func (o Options) check(base string) error {
 func (p *Provider) Digest() string {
 	o := p.opts
 	return wire.Digest("openai", p.url, o.Model, o.Organization, o.Project, o.Outcomes, o.Background,
-		renderVersion, o.Map, o.MinTemperature, o.Pinned, o.SelfHosted, o.ContextTokens, o.Upstream)
+		renderVersion, p.carrier.MapDigest(), o.MinTemperature, o.Pinned, o.SelfHosted, o.ContextTokens, o.Upstream)
 }
 
 // Call asks for one completion or response.
 func (p *Provider) Call(ctx context.Context, req onejob.Request) (onejob.Answer, error) {
-	body, err := p.body(req.Input)
+	input, dropped, err := wire.Fit(req, p.moves)
+	if err != nil {
+		return onejob.Answer{}, err
+	}
+	body, streams, err := p.body(input)
 	if err != nil {
 		return onejob.Answer{}, wire.Unsent("input_refused", err.Error())
 	}
 	m := wire.Message{URL: p.url, Header: p.header(req), Body: body, KeySent: req.ProviderKey != ""}
-	return p.reading.Read(p.client.Send(ctx, req, m))
+	if streams {
+		m.Assembler = p.opts.API.assembler()
+		m.Header.Set("Accept", wire.EventStream)
+	}
+	answer, err := p.reading.Read(p.client.Send(ctx, req, m))
+	return wire.WithDropped(answer, err, dropped)
 }
 
 // Close drops the idle connections.
 func (p *Provider) Close() { p.client.Close() }
 
-// body is the input under the target's model, and to the upstreams that it may ask.
-func (p *Provider) body(input []byte) ([]byte, error) {
-	if err := wire.RefuseStream(input); err != nil {
-		return nil, err
+// body is the input under the target's model, and to the upstreams that it may ask. It
+// reports whether the answer is to come as a stream.
+func (p *Provider) body(input []byte) (body []byte, streams bool, err error) {
+	if streams, err = wire.WantsStream(input); err != nil {
+		return nil, false, err
 	}
-	body, err := wire.WithMember(input, "model", p.model)
+	if streams && (p.opts.Background || !p.opts.API.prompted()) {
+		return nil, false, errors.New("the input asks for a stream, which this target does not make; leave stream out")
+	}
+	body, err = wire.WithMember(input, "model", p.model)
 	if err == nil && len(p.opts.Upstream) > 0 {
 		body, err = wire.WithMember(body, prompt.UpstreamMember, prompt.Upstream(p.opts.Upstream))
 	}
-	if err != nil || !p.opts.Background {
-		return body, err
+	if err == nil && p.opts.Background {
+		body, err = background(body)
 	}
-	return background(body)
+	return body, streams, err
 }
 
 func (p *Provider) header(req onejob.Request) http.Header {
@@ -259,7 +277,7 @@ func inspectChoice(s *wire.Seen, choice any) {
 func (p *Provider) price(s *wire.Seen) wire.Price {
 	object, _ := s.JSON.(map[string]any)
 	model, _ := object["model"].(string)
-	price := wire.Price{Usage: wire.Member(s.Body, "usage"), Model: model}
+	price := wire.Price{Usage: wire.Member(s.Document(), "usage"), Model: model}
 	if price.Usage == nil {
 		return price
 	}

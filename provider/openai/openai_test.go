@@ -71,9 +71,9 @@ func TestUsageModelAndPriceAreTold(t *testing.T) {
 	}
 }
 
-func TestAStreamOrNoObjectIsNotSent(t *testing.T) {
+func TestWhatIsNoRequestIsNotSent(t *testing.T) {
 	t.Parallel()
-	for _, in := range []string{`{"stream":true,"messages":[]}`, `{"stream":1}`, `[]`, `{"model":1,"model":2}`, `x`} {
+	for _, in := range []string{`{"stream":true,"stream":false,"messages":[]}`, `{"stream":1}`, `[]`, `{"model":1,"model":2}`, `x`} {
 		_, asked, err := called(t, 200, completion, in)
 		var ce *onejob.CallError
 		if !errors.As(err, &ce) || !errors.Is(err, onejob.ErrNotSent) || ce.Next != onejob.NextNowhere || len(asked) != 0 {

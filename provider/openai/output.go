@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/onejob-dev/onejob"
+	"github.com/onejob-dev/onejob/provider/wire"
 	"github.com/onejob-dev/onejob/provider/wire/prompt"
 )
 
@@ -52,14 +53,18 @@ type chatAnswer struct {
 	} `json:"tool_calls"`
 }
 
-// ReadOutput reads the body of a whole completion or response. A content that is no
+// ReadOutput reads the body of a whole completion or response, of a stream too. A content that is no
 // text, as some gateways make it, is an error: nobody's reader would take it.
 func (p *Provider) ReadOutput(body []byte) (onejob.Output, error) {
-	if p.opts.API == APIResponses {
-		return p.readResponse(body)
-	}
 	if !p.opts.API.prompted() {
 		return onejob.Output{}, errNoPrompt
+	}
+	body, err := wire.Assemble(body, p.opts.API.assembler())
+	if err != nil {
+		return onejob.Output{}, err
+	}
+	if p.opts.API == APIResponses {
+		return p.readResponse(body)
 	}
 	var a chatBody
 	if err := prompt.Decode(body, &a); err != nil {

@@ -41,6 +41,9 @@ type Price struct {
 // Read says what an exchange proves, in the words of a [onejob.Provider].
 func (r *Reading) Read(s *Seen) (onejob.Answer, error) {
 	s.MediaType = r.MediaType
+	if s.events {
+		s.MediaType = EventStream
+	}
 	if s.is2xx() && s.Trouble == "" && s.IsJSON {
 		r.inspect(s)
 	}
@@ -96,10 +99,12 @@ func (r *Reading) tell(s *Seen, row Row) (onejob.Answer, error) {
 
 // Unsent is the error for work that cannot be put on the wire at any target: the
 // input is at fault. Nothing left. Message must be free of secrets.
-func Unsent(code, message string) error {
+func Unsent(code, message string) error { return unsent(code, message, nowhere) }
+
+func unsent(code, message string, next onejob.Next) error {
 	message = printable(message, maxDetail)
 	return &onejob.CallError{
-		Proof: onejob.ErrNotSent, Failure: onejob.Failure{Code: code, Message: message}, Next: nowhere,
+		Proof: onejob.ErrNotSent, Failure: onejob.Failure{Code: code, Message: message}, Next: next,
 		Phase: onejob.PhaseNotSent, Evidence: onejob.Evidence{Error: message},
 	}
 }

@@ -110,6 +110,9 @@ type Message struct {
 	Body   []byte // nil or empty: a request without a body
 	// KeySent says that the header carries the provider key.
 	KeySent bool
+	// Assembler says that the answer is to arrive as events, and adds them up. Nil: it
+	// comes whole.
+	Assembler Assembler
 }
 
 // Send puts m on the wire once and returns all that was seen. It does not fail:
@@ -121,6 +124,7 @@ func (c *Client) Send(ctx context.Context, req onejob.Request, m Message) *Seen 
 	seen := &Seen{
 		Effect:      cmp.Or(req.Effect, onejob.EffectExternal),
 		KeySent:     m.KeySent,
+		events:      m.Assembler != nil,
 		StreamsBody: c.opts.StreamsBody,
 		scrub:       c.scrub,
 	}

@@ -63,7 +63,7 @@ func (x *exchange) roundTrip(ctx context.Context, m Message, seen *Seen) {
 		x.explain(err, seen)
 		return
 	}
-	x.answer(resp, seen)
+	x.answer(resp, &m, seen)
 	x.seal()
 }
 
@@ -213,9 +213,13 @@ func (x *exchange) seal() {
 
 // answer reads what came. A body that is no success is cut at a small size and
 // never decides whether the answer was complete.
-func (x *exchange) answer(resp *http.Response, seen *Seen) {
+func (x *exchange) answer(resp *http.Response, m *Message, seen *Seen) {
 	defer func() { _ = resp.Body.Close() }()
 	seen.Status, seen.Header = resp.StatusCode, resp.Header
+	if streams(m, resp) {
+		x.stream(resp, m, seen)
+		return
+	}
 	limit := int64(maxRefusalBytes)
 	if seen.is2xx() {
 		limit = x.client.opts.MaxResponseBytes

@@ -18,3 +18,9 @@ func Sealed(c net.Conn, bodyLength int64) (written func() int64, write func([]by
 		return x.written
 	}, x.conn.Write, x.seal
 }
+
+// Reader returns what takes the parts of a stream as they come.
+func Reader(a Assembler) (take func([]byte)) {
+	r := &reading{assembler: a}
+	return r.take
+}

@@ -6,11 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// span is where a member's value lies in a JSON object.
+// span is where a member lies in a JSON object: its name as it is written from at to
+// named, its value from start to end.
 type span struct {
 	name       string
+	at, named  int
 	start, end int
 }
 
@@ -19,24 +23,28 @@ var errNotObject = errors.New("not a JSON object")
 // members finds the top-level members of a JSON object in the order in which
 // they are written, duplicates included.
 func members(object []byte) ([]span, error) {
-	d := json.NewDecoder(bytes.NewReader(object))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+	d := jsontext.NewDecoder(bytes.NewBuffer(object), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
 		return nil, errNotObject
 	}
 	var spans []span
-	for d.More() {
-		name, err := d.Token()
+	for d.PeekKind() != '}' {
+		at := int(d.InputOffset())
+		at += bytes.IndexByte(object[at:], '"') // only a comma and blanks come before it
+		name, err := d.ReadToken()
 		if err != nil {
 			return nil, err
 		}
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
+		s := span{name: name.String(), at: at, named: int(d.InputOffset())} // the token is gone with the next
+		value, err := d.ReadValue()
+		if err != nil {
 			return nil, err
 		}
-		end := int(d.InputOffset())
-		spans = append(spans, span{name: fmt.Sprint(name), start: end - len(value), end: end})
+		s.end = int(d.InputOffset())
+		s.start = s.end - len(value)
+		spans = append(spans, s)
 	}
-	if _, err := d.Token(); err != nil {
+	if _, err := d.ReadToken(); err != nil {
 		return nil, err
 	}
 	if len(bytes.TrimSpace(object[d.InputOffset():])) > 0 {
@@ -108,18 +116,23 @@ func HasMember(object []byte, name string) bool {
 	return slices.ContainsFunc(spans, func(s span) bool { return s.name == name })
 }
 
-// RefuseStream returns an error for an input that is no JSON object, or asks for
-// a stream: what arrives in pieces has no one moment at which it is whole.
-func RefuseStream(input []byte) error {
-	spans, err := members(input)
+// WantsStream reports whether a body asks for its answer in pieces. It returns an error
+// for one that is no JSON object, or says so in no way that all read alike.
+func WantsStream(body []byte) (bool, error) {
+	spans, err := members(body)
 	if err != nil {
-		return fmt.Errorf("the input is %w", errNotObject)
+		return false, fmt.Errorf("the input is %w", errNotObject)
 	}
+	said, wants := false, false
 	for _, s := range spans {
-		value := string(input[s.start:s.end])
-		if s.name == "stream" && value != "false" && value != "null" {
-			return errors.New("the input asks for a stream; leave stream out")
+		if s.name != "stream" {
+			continue
 		}
+		value := string(body[s.start:s.end])
+		if said || value != "true" && value != "false" && value != "null" {
+			return false, errors.New("the input says stream twice, or neither true nor false")
+		}
+		said, wants = true, value == "true"
 	}
-	return nil
+	return wants, nil
 }

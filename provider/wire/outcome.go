@@ -51,6 +51,8 @@ var table = []Row{
 	{"silence", "whole request written, then silence", unknown, "", trouble(TroubleSilence)},
 	{"answer_truncated", "2xx with a truncated body", lost, "", both(success, trouble(TroubleTruncated))},
 	{"answer_too_large", "2xx with a body beyond the cap", lost, "", both(success, trouble(TroubleTooLarge))},
+	{"stream_without_end", "a stream of events that ends before the one that ends it", lost, "", both(success, trouble(TroubleNoEnd))},
+	{"stream_left", "a stream of events that was left, since another attempt's answer is shown", lost, "", both(success, trouble(TroubleUnwanted))},
 
 	// 2xx, complete.
 	{"accepted", "202 or 200 with a provider id", accepted, "", both(success, finding(FindingAccepted))},

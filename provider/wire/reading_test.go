@@ -104,6 +104,8 @@ func TestWithMemberLeavesEveryOtherByte(t *testing.T) {
 		{`{"m\u006fdel":1}`, `{"m\u006fdel":"M"}`},
 		{`{"in":{"model":"x"}}`, `{"model":"M","in":{"model":"x"}}`},
 		{` {} `, ` {"model":"M"} `},
+		{`{"n":1,"n":{"a":1,"a":2}}`, `{"model":"M","n":1,"n":{"a":1,"a":2}}`}, // what it means is the provider's affair
+		{"{\"n\":\"\xff\"}", "{\"model\":\"M\",\"n\":\"\xff\"}"},
 	} {
 		got, err := wire.WithMember([]byte(c.object), "model", []byte(`"M"`))
 		if diff := cmp.Diff(c.want, string(got)); diff != "" || err != nil {

@@ -31,6 +31,8 @@ const (
 	TroubleSilence        Trouble = "silence"         // all of it left, and we stopped listening
 	TroubleTruncated      Trouble = "truncated"       // a status, and a body that breaks off
 	TroubleTooLarge       Trouble = "too_large"       // a status, and a body beyond the cap
+	TroubleNoEnd          Trouble = "no_end"          // a stream of events without the one that ends it
+	TroubleUnwanted       Trouble = "unwanted"        // a stream of events that we left, since another is shown
 )
 
 // Finding is what a complete body of a 2xx answer says about the work.
@@ -61,7 +63,7 @@ type Seen struct {
 	Status int // zero: none came
 	Header http.Header
 	Body   []byte // as much as was read
-	// JSON is the body when it parses: numbers as json.Number. Nil otherwise.
+	// JSON is the document when it parses: numbers as json.Number. Nil otherwise.
 	JSON   any
 	IsJSON bool
 
@@ -72,8 +74,10 @@ type Seen struct {
 	ProviderID string // with FindingAccepted
 	Detail     string // what the body says of a failure, in its own words
 
-	framed bool // the answer said how long it is
-	scrub  func(string) string
+	document []byte // of a stream of events: what they add up to
+	events   bool   // such a stream was asked for
+	framed   bool   // the answer said how long it is
+	scrub    func(string) string
 }
 
 func (s *Seen) is2xx() bool { return s.Status >= 200 && s.Status <= 299 }
@@ -85,10 +89,18 @@ func Received(header http.Header, body []byte) *Seen {
 	return s
 }
 
-// parse reads the body as one JSON value, exactly.
+// Document is the body, or of a stream of events what they add up to.
+func (s *Seen) Document() []byte {
+	if s.document != nil {
+		return s.document
+	}
+	return s.Body
+}
+
+// parse reads the document as one JSON value, exactly.
 func (s *Seen) parse() {
 	s.JSON, s.IsJSON = nil, false
-	d := json.NewDecoder(bytes.NewReader(s.Body))
+	d := json.NewDecoder(bytes.NewReader(s.Document()))
 	d.UseNumber()
 	var v any
 	if d.Decode(&v) != nil {
@@ -108,6 +120,8 @@ func (s *Seen) promisedType() bool {
 		return true
 	case err != nil:
 		return false
+	case s.events && s.Finding == FindingFailed && got == "application/json":
+		return true // what fails before it streams
 	case s.wantsJSON():
 		return got == "application/json" || strings.HasSuffix(got, "+json")
 	}
@@ -119,7 +133,7 @@ func (s *Seen) wantsJSON() bool { return s.MediaType == "" || s.MediaType == "ap
 // whole reports whether the body shows that it is complete: it was framed, or it
 // is JSON that closes what it opened. A bare number may be the start of another.
 func (s *Seen) whole() bool {
-	if s.wantsJSON() && !s.IsJSON {
+	if (s.wantsJSON() || s.events) && !s.IsJSON {
 		return false
 	}
 	if s.framed {

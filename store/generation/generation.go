@@ -71,6 +71,7 @@ type Store struct {
 	onejob.CostStore
 	onejob.CertificateStore
 	onejob.WaiterStore
+	onejob.StreamStore
 	restore onejob.RestoreStore
 	opts    Options
 
@@ -98,6 +99,7 @@ type Watched interface {
 	onejob.CostStore
 	onejob.CertificateStore
 	onejob.WaiterStore
+	onejob.StreamStore
 }
 
 // New looks whether the database behind store was restored and, if so, holds what
@@ -110,7 +112,7 @@ func New(ctx context.Context, store Watched, restore onejob.RestoreStore, opts O
 	}
 	s := &Store{
 		Store: store, ProbeStore: store, DeliveryStore: store, AuditStore: store, IncidentStore: store, CostStore: store,
-		CertificateStore: store, WaiterStore: store,
+		CertificateStore: store, WaiterStore: store, StreamStore: store,
 		restore: restore, opts: opts,
 		written: make(chan struct{}, 1), suspected: make(chan struct{}, 1),
 	}

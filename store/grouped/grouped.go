@@ -43,6 +43,7 @@ type Store struct {
 	onejob.CostStore
 	onejob.CertificateStore
 	onejob.WaiterStore
+	onejob.StreamStore
 
 	get    *gatherer[onejob.JobGetParams, onejob.JobResult]
 	create *gatherer[onejob.JobCreateParams, onejob.JobCreateResult]
@@ -50,6 +51,7 @@ type Store struct {
 	renew  *gatherer[onejob.AttemptRenewParams, onejob.AttemptRenewResult]
 	finish *gatherer[onejob.AttemptFinishParams, onejob.AttemptFinishResult]
 	end    *gatherer[onejob.WaiterEndParams, bool]
+	chunks *gatherer[onejob.ChunkAppendParams, onejob.ChunkAppendResult]
 }
 
 var (
@@ -62,6 +64,7 @@ var (
 
 	_ onejob.CertificateStore = (*Store)(nil)
 	_ onejob.WaiterStore      = (*Store)(nil)
+	_ onejob.StreamStore      = (*Store)(nil)
 )
 
 // Hasty is a store that can be asked not to wait for others' open transactions.
@@ -101,7 +104,7 @@ func New(store onejob.Store, opts Options) (*Store, error) {
 	return &Store{
 		Store: store, ProbeStore: probesOf(store), DeliveryStore: deliveriesOf(store),
 		AuditStore: auditOf(store), IncidentStore: incidentsOf(store), CostStore: costsOf(store),
-		CertificateStore: certificatesOf(store), WaiterStore: waitersOf(store),
+		CertificateStore: certificatesOf(store), WaiterStore: waitersOf(store), StreamStore: streamsOf(store),
 		get: newGatherer(reads, method[onejob.JobGetParams, onejob.JobResult]{
 			flush: shared.JobGet, alone: store.JobGet, atOnce: readsAtOnce,
 			errOf: func(r *onejob.JobResult) error { return r.Err },
@@ -129,6 +132,11 @@ func New(store onejob.Store, opts Options) (*Store, error) {
 		end: newGatherer(opts, method[onejob.WaiterEndParams, bool]{
 			flush: waitersOf(store).WaiterEnd, atOnce: 1,
 			errOf: func(*bool) error { return nil },
+		}),
+		chunks: newGatherer(opts, method[onejob.ChunkAppendParams, onejob.ChunkAppendResult]{
+			flush: streamsOf(shared).ChunkAppend, alone: streamsOf(store).ChunkAppend, atOnce: 1,
+			errOf: func(r *onejob.ChunkAppendResult) error { return r.Err },
+			keyOf: func(p *onejob.ChunkAppendParams) string { return p.Ref.JobID },
 		}),
 	}, nil
 }

@@ -26,6 +26,7 @@ func (s *Store) JobPurge(ctx context.Context, p onejob.JobPurgeParams) (purged i
 			return purged, nil
 		case r.purgeable() && p.PayloadAge > 0 && !now.Before(r.job.FinishedAt.Add(p.PayloadAge)):
 			r.purge(now)
+			delete(s.chunks, r.job.ID)
 			purged++
 		case r.job.Purged() && !r.shrunk && !r.needed() && p.KeyAge > 0 && !now.Before(r.job.CreatedAt.Add(p.KeyAge)):
 			s.shrink(r)

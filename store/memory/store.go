@@ -31,6 +31,7 @@ var (
 
 	_ onejob.CertificateStore = (*Store)(nil)
 	_ onejob.WaiterStore      = (*Store)(nil)
+	_ onejob.StreamStore      = (*Store)(nil)
 )
 
 // Options tunes a [Store]. The zero value is ready to use.
@@ -54,6 +55,7 @@ type Store struct {
 	keys   map[string]onejob.APIKey
 
 	waiters map[string]*waiter // by job id
+	chunks  map[string]*chunks // by job id
 
 	outbox   map[string]*delivery // by delivery id
 	disabled map[string]onejob.DisabledEndpoint
@@ -90,7 +92,7 @@ func Open(o Options) *Store {
 	return &Store{
 		nowFunc: o.NowFunc,
 		jobs:    map[string]*row{}, byKey: map[keyOf]*row{}, byTry: map[string]*row{},
-		live: map[*row]bool{}, keys: map[string]onejob.APIKey{}, waiters: map[string]*waiter{},
+		live: map[*row]bool{}, keys: map[string]onejob.APIKey{}, waiters: map[string]*waiter{}, chunks: map[string]*chunks{},
 		outbox: map[string]*delivery{}, disabled: map[string]onejob.DisabledEndpoint{},
 		chains: map[string][]onejob.AuditEntry{}, incidents: map[string]*onejob.Incident{},
 		generation: onejob.Generation{Number: 1},

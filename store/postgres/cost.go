@@ -12,6 +12,7 @@ import (
 // sqlMayCostMore is [onejob.Attempt.MayCostMore]; a test holds it to that.
 const sqlMayCostMore = `(a.state IN ('running', 'unknown')
     OR (a.currency = '' AND (a.state IN ('succeeded', 'discarded')
+        OR (a.state = 'cancelled' AND a.phase <> 'not_sent')
         OR (a.state = 'failed' AND coalesce(a.outcome, '') NOT IN ('not_executed', 'refused', 'cancelled')))))`
 
 // A sum reads every attempt that it is about, which may be all there are: here the

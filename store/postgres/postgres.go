@@ -41,6 +41,7 @@ var (
 
 	_ onejob.CertificateStore = (*Store)(nil)
 	_ onejob.WaiterStore      = (*Store)(nil)
+	_ onejob.StreamStore      = (*Store)(nil)
 )
 
 // Store keeps jobs in one schema of a PostgreSQL database. It is safe for

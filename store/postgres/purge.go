@@ -169,12 +169,15 @@ func queueEmptying(b *pgx.Batch, refs []onejob.JobRef, kept keptEvidence) {
 	b.Queue(sqlJobsPurged, parts, ids)
 	b.Queue(sqlProbesEmpty, parts, ids)
 	b.Queue(sqlDeliveriesEmpty, parts, ids)
+	b.Queue(sqlChunksDelete, parts, ids)
 	attempts := attemptRefs(kept.refs)
 	b.Queue(sqlAttemptsEmpty, attempts.parts, attempts.jobs, attempts.ids, kept.json)
 	writeEvents(b, column(refs, func(r onejob.JobRef) onejob.JobEvent {
 		return onejob.JobEvent{Part: r.Part, JobID: r.ID, Kind: onejob.EventPurged}
 	}))
 }
+
+const sqlChunksDelete = `DELETE FROM chunks c USING unnest($1::smallint[], $2::text[]) AS u (part, job_id) WHERE c.part = u.part AND c.job_id = u.job_id`
 
 // A tombstone past the life of keys keeps what it takes to refuse its key.
 const (

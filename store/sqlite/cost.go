@@ -9,6 +9,7 @@ import (
 // mayCostMore is [onejob.Attempt.MayCostMore]; a test holds it to that.
 const mayCostMore = `(a.state IN ('running', 'unknown')
 	OR (a.currency = '' AND (a.state IN ('succeeded', 'discarded')
+		OR (a.state = 'cancelled' AND a.phase <> 'not_sent')
 		OR (a.state = 'failed' AND coalesce(a.outcome, '') NOT IN ('not_executed', 'refused', 'cancelled')))))`
 
 // costKeys is what rows of money are grouped by.

@@ -15,11 +15,13 @@ func TestWhatMayCostMoreIsTheSameInSQL(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "onejob.db"), sqlite.Options{})
 	for _, state := range onejob.AttemptStates() {
 		for _, outcome := range append(onejob.Outcomes(), "") {
-			for _, currency := range []string{"", "EUR"} {
-				a := onejob.Attempt{State: state, Outcome: outcome, Currency: currency}
-				got, err := s.MayCostMore(t.Context(), string(state), string(outcome), currency)
+			for _, a := range []onejob.Attempt{
+				{Phase: onejob.PhaseSent}, {Phase: onejob.PhaseSent, Currency: "EUR"}, {Phase: onejob.PhaseNotSent},
+			} {
+				a.State, a.Outcome = state, outcome
+				got, err := s.MayCostMore(t.Context(), string(state), string(outcome), string(a.Phase), a.Currency)
 				if err != nil || got != a.MayCostMore() {
-					t.Errorf("%s, %q, %q: SQL says %v, %v; want %v", state, outcome, currency, got, err, a.MayCostMore())
+					t.Errorf("%s, %q, %q, %q: SQL says %v, %v; want %v", state, outcome, a.Phase, a.Currency, got, err, a.MayCostMore())
 				}
 			}
 		}

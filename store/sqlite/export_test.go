@@ -77,12 +77,12 @@ func (s *Store) Statements(ctx context.Context) (int, error) {
 }
 
 // MayCostMore asks the database about an attempt, by the words that sums are made of.
-func (s *Store) MayCostMore(ctx context.Context, state, outcome, currency string) (more bool, err error) {
+func (s *Store) MayCostMore(ctx context.Context, state, outcome, phase, currency string) (more bool, err error) {
 	err = s.read(ctx, func(x *tx) error {
-		return x.query(`SELECT `+mayCostMore+` FROM (SELECT ? AS state, ? AS outcome, ? AS currency) a`, func(r *row) error {
+		return x.query(`SELECT `+mayCostMore+` FROM (SELECT ? AS state, ? AS outcome, ? AS phase, ? AS currency) a`, func(r *row) error {
 			more = r.Bool()
 			return nil
-		}, state, orNull(outcome), currency)
+		}, state, orNull(outcome), phase, currency)
 	})
 	return more, err
 }

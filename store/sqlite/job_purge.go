@@ -94,6 +94,7 @@ func (x *tx) purge(ref onejob.JobRef, before time.Time) (purged bool, err error)
 		`UPDATE probes SET evidence = CASE WHEN json_valid(evidence) THEN json_remove(evidence, '$.excerpt') ELSE '{}' END
 			WHERE part = ? AND attempt_id IN (SELECT a.id FROM attempts a JOIN jobs j ON j.seq = a.seq WHERE j.part = probes.part AND j.id = ?)`,
 		`UPDATE deliveries SET body = NULL WHERE part = ? AND job_id = ?`,
+		`DELETE FROM chunks WHERE seq = ` + seqOfJob,
 		`UPDATE job_states SET purged = 1, revision = revision + 1 WHERE seq = ` + seqOfJob,
 	} {
 		if _, err := x.exec(statement, int(ref.Part), ref.ID); err != nil {

@@ -118,6 +118,7 @@ var (
 
 	_ onejob.CertificateStore = (*Store)(nil)
 	_ onejob.WaiterStore      = (*Store)(nil)
+	_ onejob.StreamStore      = (*Store)(nil)
 )
 
 // Open opens the database at path, a file name, and creates it when there is

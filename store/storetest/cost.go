@@ -22,6 +22,7 @@ func summing() []promise {
 		{name: "CostSum/StaysAtTheLargestAmount", test: testCostLargest},
 		{name: "CostSum/OfNothingIsNothing", test: testCostNothing},
 		{name: "Cost/IsKeptWhateverBecomesOfTheAttempt", test: testCostKept},
+		{name: "Cost/OfWhatWasGivenUpIsAtLeast", test: testCostGivenUp},
 		{name: "Cost/OfProbesIsKept", test: testCostProbe},
 		{name: "Cost/OfALateSuccessIsKept", test: testCostLate},
 	}
@@ -244,6 +245,18 @@ func testCostKept(f *fixture) {
 	f.cancel(cancelled.JobID)
 	f.finish(cancelled, onejob.OutcomeCancelled, withCost(7))
 	f.wantJobCost(cancelled.JobID, 7, false)
+}
+
+// What was given up while it was at work may be charged; what never left is not.
+func testCostGivenUp(f *fixture) {
+	winner := f.running("k1", racing(2, "a", "b"))
+	left := f.mark(f.start(onejob.AttemptStartParams{JobID: winner.JobID, Lane: 1, StartParams: claimer()}))
+	f.finish(left, onejob.OutcomeCancelled, withNext(onejob.NextNowhere))
+	f.finish(winner, onejob.OutcomeSucceeded, withCost(7))
+	f.wantJobCost(winner.JobID, 7, true)
+	if rows := f.sum(onejob.CostSumParams{}); len(rows) != 2 || rows[0].Unpriced != 1 || !rows[1].AtLeast {
+		f.Errorf("the sum is %+v; want it to be at least that", rows)
+	}
 }
 
 func testCostProbe(f *fixture) {

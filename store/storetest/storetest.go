@@ -76,7 +76,7 @@ func promises() []promise {
 		creating(), conflicting(), superseding(), reading(), claiming(), takingTurns(), starting(), holding(), finishing(), winning(), arrivingLate(),
 		resolving(), cancelling(), parking(), restoring(), purging(), isolating(), probing(), telling(), sending(), working(), keeping(),
 		auditing(), auditTelling(), happening(), summing(), racingForReal(), constraining(), outboxConstraining(),
-		certifying(), observing(), gating(), gatingAgain(), certificateConstraining(), waiting(),
+		certifying(), observing(), gating(), gatingAgain(), certificateConstraining(), waiting(), streaming(),
 	} {
 		all = append(all, subject...)
 	}

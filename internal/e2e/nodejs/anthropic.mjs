@@ -8,7 +8,9 @@ await answer(
     const request = { model: 'message', max_tokens: 500, messages: [{ role: 'user', content: prompt(q) }] };
     if (q.ask === 'tool') request.tools = [{ name: 'look_up_order', input_schema: orderOnly }];
     if (q.ask === 'schema') request.output_config = { format: { type: 'json_schema', schema: orderAndSeverity } };
-    const message = await client.messages.create(request, options(q));
+    const message = q.stream
+      ? await client.messages.stream(request, options(q)).finalMessage()
+      : await client.messages.create(request, options(q));
     const call = message.content.find((block) => block.type === 'tool_use');
     return {
       text: message.content.map((block) => block.text ?? '').join(''),

@@ -50,7 +50,9 @@ type Protocol struct {
 // Options of a [Carrier].
 type Options struct {
 	// Map says where a target wants a parameter, in place of the protocol: a path of
-	// members, dots between, or [Drop].
+	// members, dots between, or [Drop]. It holds for prompts, whose parameters have
+	// neutral names, and for bodies of callers' own, whose members have their own: see
+	// [Carrier.Moves]. A name that is no parameter of prompts is of bodies alone.
 	Map map[string]string
 	// MinTemperature is the least that the target takes.
 	MinTemperature float64
@@ -66,7 +68,13 @@ type Carrier struct {
 	opts     Options
 }
 
-var memberPath = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$`)
+var (
+	memberName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	memberPath = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$`)
+)
+
+// texts are members that a map may not take away: they say what is asked.
+var texts = []string{"model", "messages", "input", "instructions", "system"}
 
 // reserved are members that a map may not go to: they are the adapter's.
 var reserved = []string{"model", "messages", "input", "instructions", "system", "background", "store"}
@@ -79,14 +87,15 @@ func NewCarrier(p Protocol, opts Options) (*Carrier, error) {
 		path := opts.Map[name]
 		first, _, _ := strings.Cut(path, ".")
 		switch {
-		case !slices.Contains(Parameters(), name):
-			errs = append(errs, fmt.Errorf("map: there is no parameter %q", name))
+		case !memberName.MatchString(name) || slices.Contains(texts, name):
+			errs = append(errs, fmt.Errorf("map: %q is no parameter", name))
 		case name == Stream && path != Drop:
 			errs = append(errs, errors.New("map: stream is never asked for, so that it goes nowhere"))
 		case !memberPath.MatchString(path) || slices.Contains(reserved, first):
 			errs = append(errs, fmt.Errorf("map: %s: %q is neither a member for parameters nor drop", name, path))
 		case path == Drop:
 			delete(c.members, name)
+		case !slices.Contains(Parameters(), name): // of bodies alone
 		default:
 			c.members[name] = path
 		}
@@ -95,6 +104,33 @@ func NewCarrier(p Protocol, opts Options) (*Carrier, error) {
 		errs = append(errs, fmt.Errorf("min_temperature is 0 to %v", p.MaxTemperature))
 	}
 	return c, errors.Join(append(errs, c.collisions()...)...)
+}
+
+// Moves says where members of a caller's own body go, an empty path leaving them out. The
+// member stream is not among them: whether there is one is the adapter's to decide.
+func (c *Carrier) Moves() map[string]string {
+	moves := map[string]string{}
+	for name, path := range c.opts.Map {
+		switch {
+		case name == Stream:
+		case path == Drop:
+			moves[name] = ""
+		default:
+			moves[name] = path
+		}
+	}
+	return moves
+}
+
+// bodiesMapped changes when a map says something else of the same body.
+const bodiesMapped = 1
+
+// MapDigest is what the map changes, for the digest of a target.
+func (c *Carrier) MapDigest() any {
+	if len(c.opts.Map) == 0 {
+		return c.opts.Map
+	}
+	return []any{bodiesMapped, c.opts.Map}
 }
 
 // collisions are parameters that would go to one place.

@@ -3,6 +3,7 @@ package prompt_test
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -108,12 +109,13 @@ func TestLimitsAreTakenOffASchemaAndNothingElse(t *testing.T) {
 func TestAMapThatCannotBeIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]prompt.Options{
-		`no parameter "sed"`:    {Map: map[string]string{"sed": "seed"}},
-		"neither a member":      {Map: map[string]string{"seed": "a..b"}},
-		"seed: \"messages.0\"":  {Map: map[string]string{"seed": "messages.0"}},
-		"stream is never asked": {Map: map[string]string{prompt.Stream: "stream"}},
-		"two parameters go":     {Map: map[string]string{"seed": "max"}},
-		"min_temperature is":    {MinTemperature: 3},
+		`"a.b" is no parameter`:  {Map: map[string]string{"a.b": "seed"}},
+		`"messages" is no param`: {Map: map[string]string{"messages": prompt.Drop}},
+		"neither a member":       {Map: map[string]string{"seed": "a..b"}},
+		"seed: \"messages.0\"":   {Map: map[string]string{"seed": "messages.0"}},
+		"stream is never asked":  {Map: map[string]string{prompt.Stream: "stream"}},
+		"two parameters go":      {Map: map[string]string{"seed": "max"}},
+		"min_temperature is":     {MinTemperature: 3},
 	} {
 		if _, err := prompt.NewCarrier(protocol, o); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%q: %v", name, err)
@@ -130,5 +132,16 @@ func TestATokenizerThatNobodyHasIsRefused(t *testing.T) {
 		if err := prompt.CheckTokenizer(text, prompt.CountRemote); (err == nil) != good {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+}
+
+func TestAMapSaysWhatBecomesOfACallersOwnMembers(t *testing.T) {
+	t.Parallel()
+	c, err := prompt.NewCarrier(protocol, prompt.Options{Map: map[string]string{"seed": prompt.Drop, "max_tokens": "limits.out", "stream": prompt.Drop}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := c.Moves(), map[string]string{"seed": "", "max_tokens": "limits.out"}; !maps.Equal(got, want) {
+		t.Errorf("moves %v, want %v", got, want)
 	}
 }

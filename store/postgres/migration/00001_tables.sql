@@ -293,6 +293,23 @@ CREATE TABLE waiters (
 CREATE INDEX waiters_alike ON waiters (part, fingerprint);
 CREATE INDEX waiters_gone ON waiters (until);
 
+-- What has come of an answer that arrives in pieces. Each but the first follows one of
+-- the same attempt: a job shows nobody a piece of one answer after a piece of another.
+CREATE TABLE chunks (
+    part     smallint NOT NULL,
+    job_id   text COLLATE "C" NOT NULL,
+    number   integer  NOT NULL CHECK (number >= 0),
+    attempt  integer  NOT NULL, -- its number
+    previous integer,           -- number - 1
+    body     bytea    NOT NULL CHECK (length(body) BETWEEN 1 AND 65536),
+    PRIMARY KEY (part, job_id, number),
+    CONSTRAINT chunks_of_attempt UNIQUE (part, job_id, attempt, number),
+    CONSTRAINT chunks_follow CHECK (CASE number WHEN 0 THEN previous IS NULL ELSE previous IS NOT NULL AND previous = number - 1 END),
+    FOREIGN KEY (part, job_id, attempt) REFERENCES attempts (part, job_id, number),
+    FOREIGN KEY (part, job_id, attempt, previous) REFERENCES chunks (part, job_id, attempt, number)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
+ALTER TABLE chunks ALTER COLUMN body SET STORAGE EXTERNAL;
+
 -- Endpoints that are not sent anything.
 CREATE TABLE webhook_endpoints (
     id          text COLLATE "C" PRIMARY KEY,

@@ -260,6 +260,21 @@ CREATE TABLE waiters (
 CREATE INDEX waiters_alike ON waiters (part, fingerprint);
 CREATE INDEX waiters_gone ON waiters (until);
 
+-- What has come of an answer that arrives in pieces. Each but the first follows one of
+-- the same attempt: a job shows nobody a piece of one answer after a piece of another.
+CREATE TABLE chunks (
+    seq      INTEGER NOT NULL, -- the job's
+    number   INTEGER NOT NULL CHECK (number >= 0),
+    attempt  INTEGER NOT NULL, -- its number
+    previous INTEGER,          -- number - 1
+    body     BLOB    NOT NULL CHECK (length(body) BETWEEN 1 AND 65536),
+    CONSTRAINT chunks_number UNIQUE (seq, number),
+    CONSTRAINT chunks_of_attempt UNIQUE (seq, attempt, number),
+    CONSTRAINT chunks_follow CHECK (CASE number WHEN 0 THEN previous IS NULL ELSE previous IS NOT NULL AND previous = number - 1 END),
+    FOREIGN KEY (seq, attempt) REFERENCES attempts (seq, number),
+    FOREIGN KEY (seq, attempt, previous) REFERENCES chunks (seq, attempt, number)
+) STRICT;
+
 -- Endpoints that are not sent anything.
 CREATE TABLE webhook_endpoints (
     id          TEXT    PRIMARY KEY,

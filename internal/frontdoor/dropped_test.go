@@ -1,0 +1,43 @@
+package frontdoor_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/onejob-dev/onejob"
+	"github.com/onejob-dev/onejob/internal/frontdoor"
+	"github.com/onejob-dev/onejob/provider/openai"
+	"github.com/onejob-dev/onejob/sim"
+)
+
+func TestParametersThatTheWinnerWasNotSentAreTold(t *testing.T) {
+	t.Parallel()
+	provider := sim.ForTest(t, sim.Options{})
+	provider.Script(sim.MustParse("status=401")...) // the first target's, who drops another one
+	w := &world{t: t, store: newStore()}
+	var targets []onejob.Target
+	for name, dropped := range map[string]string{"first": "x_first", "second": "seed"} {
+		p, err := openai.New(openai.Options{BaseURL: provider.URL() + "/v1", Model: name, Map: map[string]string{dropped: "drop", "user": "drop"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		targets = append(targets, onejob.Target{Name: name, Provider: p, Digest: p.Digest()})
+	}
+	w.run(targets, map[string]onejob.Kind{
+		"pair": {Policy: onejob.Policy{Effect: onejob.EffectNone, Targets: []string{"first", "second"}, Failover: onejob.FailoverDeclared, FailoverWhy: "they are alike"}},
+	}, map[string]frontdoor.Model{"pair": {Kind: "pair", API: frontdoor.APIChat}})
+
+	const body = `{"model":"pair","messages":[{"role":"user","content":"hello"}],"x_first":1,"seed":"secret","user":"u"}`
+	first, repeat := w.post(chat, body, "Idempotency-Key", "k1"), w.post(chat, body, "Idempotency-Key", "k1")
+	if first.status != http.StatusOK || first.header.Get("Onejob-Target") != "second" {
+		t.Fatalf("%d from %s: %s", first.status, first.header.Get("Onejob-Target"), first.body)
+	}
+	for _, got := range []answer{first, repeat} {
+		if told := got.header.Get("Onejob-Params-Dropped"); told != "seed, user" {
+			t.Errorf("dropped %q; want seed and user, as the winner did", told)
+		}
+	}
+	if got := w.post(chat, `{"model":"pair","messages":[{"role":"user","content":"hello"}]}`); got.header.Values("Onejob-Params-Dropped") != nil {
+		t.Errorf("dropped %q of a request that has none", got.header.Get("Onejob-Params-Dropped"))
+	}
+}

@@ -1,0 +1,43 @@
+package wire
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/onejob-dev/onejob"
+)
+
+// Fit is the input of req as a target takes its parameters: mapped by moves, as
+// [WithMap] does it, unless it was rendered for the target. What cannot be fitted is
+// the error of a call of which nothing was sent; another target may take it.
+func Fit(req onejob.Request, moves map[string]string) (input []byte, dropped []string, err error) {
+	if req.Rendered {
+		return req.Input, nil, nil
+	}
+	input, dropped, err = WithMap(req.Input, moves)
+	if err != nil {
+		return nil, nil, Unfit(err.Error())
+	}
+	return input, dropped, nil
+}
+
+// Unfit is the error for an input that one target does not take, and another may.
+// Nothing left. Message must be free of secrets.
+func Unfit(message string) error {
+	return unsent("input_refused", message, elsewhere)
+}
+
+// WithDropped notes in what a provider said which parameters of the caller's it was
+// not sent. It is to be given to the answer or error of one call only.
+func WithDropped(a onejob.Answer, err error, dropped []string) (onejob.Answer, error) {
+	if len(dropped) == 0 {
+		return a, err
+	}
+	evidence := &a.Evidence
+	var told *onejob.CallError
+	if errors.As(err, &told) {
+		evidence = &told.Evidence
+	}
+	evidence.DroppedParams = strings.Join(dropped, ",")
+	return a, err
+}
