@@ -164,8 +164,8 @@ const (
 type Evidence struct {
 	Status            int    `json:"status,omitempty"` // HTTP status; zero: none came
 	Error             string `json:"error,omitempty"`  // free of secrets and URLs
-	BytesWritten      int64  `json:"bytes_written"`
-	BytesRead         int64  `json:"bytes_read"`
+	BytesWritten      int64  `json:"bytes_written,omitempty"`
+	BytesRead         int64  `json:"bytes_read,omitempty"`
 	ProviderRequestID string `json:"provider_request_id,omitempty"`
 	Model             string `json:"model,omitempty"` // as the provider named it in the answer
 	ReusedConnection  bool   `json:"reused_connection,omitempty"`

@@ -22,6 +22,7 @@ import (
 // constraints, triggers and indexes.
 type generator struct {
 	services *services
+	url      string
 	store    *postgres.Store
 	conn     *pgx.Conn
 
@@ -45,15 +46,18 @@ const (
 	fillBatch    = 20_000 // rows of one statement
 )
 
-func (g *generator) open(ctx context.Context) error {
-	url, err := g.services.newDatabase(ctx)
-	if err != nil {
+func (g *generator) open(ctx context.Context) (err error) {
+	if g.url, err = g.services.newDatabase(ctx); err != nil {
 		return err
 	}
-	if g.store, err = postgres.Open(ctx, url, postgres.Options{Migrate: true, MaxConns: 4}); err != nil {
+	return g.connect(ctx)
+}
+
+func (g *generator) connect(ctx context.Context) (err error) {
+	if g.store, err = postgres.Open(ctx, g.url, postgres.Options{Migrate: true, MaxConns: 4}); err != nil {
 		return err
 	}
-	if g.conn, err = pgx.Connect(ctx, url); err != nil {
+	if g.conn, err = pgx.Connect(ctx, g.url); err != nil {
 		return errors.Join(err, g.store.Close())
 	}
 	return nil
@@ -61,6 +65,15 @@ func (g *generator) open(ctx context.Context) error {
 
 func (g *generator) close() error {
 	return errors.Join(g.conn.Close(context.Background()), g.store.Close())
+}
+
+func (g *generator) exec(ctx context.Context, statements ...string) error {
+	for _, sql := range statements {
+		if _, err := g.conn.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("%s: %w", sql, err)
+		}
+	}
+	return nil
 }
 
 // intents are creations under new keys of random owners.
@@ -143,25 +156,31 @@ func (g *generator) grow(ctx context.Context, to size, p *progress) error {
 	if err := g.makeTemplates(ctx); err != nil {
 		return err
 	}
-	if _, err := g.conn.Exec(ctx, "SET synchronous_commit = off"); err != nil { // of what is generated
+	if err := g.services.set(ctx, "synchronous_commit = off", "full_page_writes = off", "autovacuum = off"); err != nil { // of what is generated
 		return err
 	}
-	for template, left := range []int{to.finished - g.holds.finished, to.queued - g.holds.queued} {
-		for left > 0 {
-			n := min(left, fillBatch)
-			if err := g.fill(ctx, template, n); err != nil {
-				return err
-			}
-			left -= n
-			p.say(fmt.Sprintf("filling up to %s, %s to go", to, thousands(left)))
+	for template, count := range []int{to.finished - g.holds.finished, to.queued - g.holds.queued} {
+		err := g.fillAll(ctx, template, count, func(left int) { p.say(fmt.Sprintf("filling up to %s, %s to go", to, thousands(left))) })
+		if err != nil {
+			return err
 		}
 	}
 	g.holds = to
-	for _, sql := range []string{"VACUUM ANALYZE", "CHECKPOINT"} {
-		p.say(sql)
-		if _, err := g.conn.Exec(ctx, sql); err != nil {
+	p.say("VACUUM ANALYZE")
+	if err := errors.Join(g.exec(ctx, "VACUUM ANALYZE"), g.services.set(ctx)); err != nil {
+		return err
+	}
+	return g.exec(ctx, "CHECKPOINT")
+}
+
+func (g *generator) fillAll(ctx context.Context, template, count int, say func(left int)) error {
+	for count > 0 {
+		n := min(count, fillBatch)
+		if err := g.fill(ctx, template, n); err != nil {
 			return err
 		}
+		count -= n
+		say(count)
 	}
 	return nil
 }

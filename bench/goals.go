@@ -85,10 +85,11 @@ func (j *judge) gateways() {
 
 func (j *judge) growth() {
 	h := j.contest("growth")
-	if h == nil || len(h.Rows) == 0 {
+	if h == nil || len(ofSizes(h.Rows)) == 0 {
 		return
 	}
-	full := h.Rows[len(h.Rows)-1]
+	sizes := ofSizes(h.Rows)
+	full := sizes[len(sizes)-1]
 	j.say("G7 "+full.Name+": create beside an empty store", full.Figures[createRatio], most(1.2))
 	j.say("G7 "+full.Name+": claim beside an empty store", full.Figures[claimRatio], most(1.2))
 }

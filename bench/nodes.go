@@ -9,6 +9,9 @@ import (
 	"github.com/onejob-dev/onejob/sim"
 )
 
+// nodesCPU is what all nodes together spend.
+const nodesCPU figure = "nodes_cpu_us_per_job"
+
 // idleDatabase is what the database spends on nodes that have nothing to do.
 const idleDatabase figure = "database_percent_of_a_core"
 
@@ -18,11 +21,13 @@ const idleNodes = 10
 func nodes() contest {
 	return contest{
 		name: "nodes", title: "Nodes on one PostgreSQL",
-		about: "Lives of jobs through `onejob serve`: 64 connections, spread over the nodes, whose requests wait for the end of the job.",
+		about: "Lives of jobs through `onejob serve`: 64 connections, spread over the nodes, whose requests wait for the end of the job. CPU is that of the nodes and the database; load and provider come from other processes.",
 		columns: []column{
 			{perSecond, "jobs/s", "%.0f"},
 			{p50, "p50 ms", "%.1f"},
 			{p99, "p99 ms", "%.1f"},
+			{nodesCPU, "CPU µs a job: nodes", "%.0f"},
+			{databaseCPU, "database", "%.0f"},
 		},
 		entries: func(settings) []contestant {
 			return []contestant{
@@ -105,12 +110,26 @@ func busy(count int) func(context.Context, *services, time.Duration) (sample, er
 			return nil, err
 		}
 		l.Prefix, l.For = "run", d
+		own, database := timeOfAll(serving), s.databaseTime(onPostgres)
 		done, err := l.apart(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return sample{perSecond: float64(done.Requests) / done.Elapsed.Seconds(), p50: done.P50, p99: done.P99}, nil
+		each := func(spent time.Duration) float64 {
+			return float64(spent.Microseconds()) / float64(max(done.Requests, 1))
+		}
+		return sample{
+			perSecond: float64(done.Requests) / done.Elapsed.Seconds(), p50: done.P50, p99: done.P99,
+			nodesCPU: each(timeOfAll(serving) - own), databaseCPU: each(s.databaseTime(onPostgres) - database),
+		}, nil
 	}
+}
+
+func timeOfAll(nodes []*node) (total time.Duration) {
+	for _, n := range nodes {
+		total += timeOf(n.cmd.Process.Pid)
+	}
+	return total
 }
 
 const (

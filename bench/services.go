@@ -32,7 +32,7 @@ type services struct {
 
 // clusterSettings are the same for every contestant.
 func clusterSettings() []string {
-	return []string{"shared_buffers=512MB", "max_wal_size=8GB", "checkpoint_timeout=1h", "wal_compression=off", "max_connections=400"}
+	return []string{"shared_buffers=512MB", "max_wal_size=8GB", "checkpoint_timeout=1h", "max_connections=400"}
 }
 
 func startServices(ctx context.Context) (_ *services, err error) {
@@ -59,13 +59,42 @@ func (s *services) startPostgres(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := s.cluster.Start(ctx, clusterSettings()...); err != nil {
+	return s.runPostgres(ctx)
+}
+
+func (s *services) runPostgres(ctx context.Context, settings ...string) (err error) {
+	if err := s.cluster.Start(ctx, append(clusterSettings(), settings...)...); err != nil {
 		return err
 	}
 	if s.admin, err = pgx.Connect(ctx, s.cluster.URL()); err != nil {
 		return err
 	}
 	s.postgres = parentOf(int(s.admin.PgConn().PID()))
+	return nil
+}
+
+// restartPostgres stops it, and starts it with settings beside those of everybody.
+// Whoever is connected loses his connection.
+func (s *services) restartPostgres(ctx context.Context, settings ...string) error {
+	if err := errors.Join(s.admin.Close(ctx), s.cluster.Stop()); err != nil {
+		return err
+	}
+	return s.runPostgres(ctx, settings...)
+}
+
+// set changes settings of the running PostgreSQL, name = value, in place of those
+// that were set before.
+func (s *services) set(ctx context.Context, settings ...string) error {
+	statements := []string{"ALTER SYSTEM RESET ALL"}
+	for _, one := range settings {
+		statements = append(statements, "ALTER SYSTEM SET "+one)
+	}
+	for _, sql := range append(statements, "SELECT pg_reload_conf()") {
+		if _, err := s.admin.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("%s: %w", sql, err)
+		}
+	}
+	time.Sleep(200 * time.Millisecond) // until its processes have read them
 	return nil
 }
 

@@ -48,3 +48,13 @@ func (s *services) costs(ctx context.Context, g ground, before spending, jobs in
 	}
 	return f, nil
 }
+
+// pageImages are the bytes of images of whole pages in what was written to the log
+// since a place in it.
+func (s *services) pageImages(ctx context.Context, since int64) (bytes int64, err error) {
+	if _, err = s.admin.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS pg_walinspect"); err != nil {
+		return 0, err
+	}
+	err = s.admin.QueryRow(ctx, "SELECT coalesce(sum(fpi_size), 0)::bigint FROM pg_get_wal_stats('0/0'::pg_lsn + $1::bigint, pg_current_wal_flush_lsn())", since).Scan(&bytes)
+	return bytes, err
+}

@@ -48,7 +48,7 @@ var mutations = []mutation{
 	},
 	{
 		name:  "webhook before the result is durable, PostgreSQL",
-		edits: []edit{{"store/postgres/migration/00001_tables.sql", "WHEN (NEW.hooked AND NEW.state IN ('succeeded', 'failed', 'cancelled') AND OLD.state NOT IN ('succeeded', 'failed', 'cancelled'))", "WHEN (NEW.hooked)"}, {"store/postgres/migration/00001_tables.sql", "event IN ('job.succeeded', 'job.failed', 'job.cancelled', 'job.blocked',", "event IN ('job.succeeded', 'job.failed', 'job.cancelled', 'job.blocked', 'job.queued', 'job.running',"}},
+		edits: []edit{{"store/postgres/migration/00001_tables.sql", "    ELSIF NEW.finished_at IS NOT NULL THEN", "    ELSE"}, {"store/postgres/migration/00001_tables.sql", "event IN ('job.succeeded', 'job.failed', 'job.cancelled', 'job.blocked',", "event IN ('job.succeeded', 'job.failed', 'job.cancelled', 'job.blocked', 'job.queued', 'job.running',"}},
 		tests: []string{"-run", "TestStore/Webhooks", "./store/postgres"},
 	},
 	{

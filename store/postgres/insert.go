@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"reflect"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,14 +17,25 @@ import (
 //
 // first_id is the attempt that starts with the job, NULL for none; it does if the
 // job is due. It is marked in this commit: what is not acknowledged is not sent.
-const sqlJobCreate = `
+const (
+	sqlJobCreate    = sqlJobCreateHead + sqlJobCreateRows + sqlJobCreateTail
+	sqlJobCreateOne = sqlJobCreateHead + sqlJobCreateRow + sqlJobCreateTail
+
+	sqlJobCreateHead = `
 WITH wanted AS MATERIALIZED (
     SELECT *, coalesce(w.deadline, onejob_now() + w.deadline_after * interval '1 microsecond') AS ends
-      FROM unnest($1::smallint[], $2::text[], $3::text[], $4::bytea[], $5::text[], $6::bytea[], $7::smallint[], $8::text[],
+      FROM `
+	sqlJobCreateRows = `unnest($1::smallint[], $2::text[], $3::text[], $4::bytea[], $5::text[], $6::bytea[], $7::smallint[], $8::text[],
                   $9::text[], $10::bytea[], $11::text[], $12::text[], $13::smallint[], $14::text[], $15::bytea[], $16::smallint[],
                   $17::text[], $18::text[], $19::timestamptz[], $20::bigint[], $21::timestamptz[], $22::text[],
                   $23::text[], $24::text[], $25::text[], $26::text[], $27::text[], $28::bigint[], $29::bigint[], $30::bigint[], $31::text[])
-           WITH ORDINALITY
+           WITH ORDINALITY`
+	// A row that comes alone is told without arrays, each of which would be taken apart.
+	sqlJobCreateRow = `(VALUES ($1::smallint, $2::text, $3::text, $4::bytea, $5::text, $6::bytea, $7::smallint, $8::text,
+                  $9::text, $10::bytea, $11::text, $12::text, $13::smallint, $14::text, $15::bytea, $16::smallint,
+                  $17::text, $18::text, $19::timestamptz, $20::bigint, $21::timestamptz, $22::text,
+                  $23::text, $24::text, $25::text, $26::text, $27::text, $28::bigint, $29::bigint, $30::bigint, $31::text, 1::bigint))`
+	sqlJobCreateTail = `
            AS w (part, id, owner, key_hash, key_prefix, fingerprint, fingerprint_version, create_token,
                  kind, input, target, effect, lanes, policy, metadata, priority,
                  supersedes, trace, deadline, deadline_after, run_after, first_target,
@@ -61,6 +73,7 @@ WITH wanted AS MATERIALIZED (
       FROM due WHERE starts
 )
 SELECT ord, starts, onejob_now(), ends, least(coalesce(run_after, onejob_now()), ends) FROM due`
+)
 
 // inserted is one row that sqlJobCreate made.
 type inserted struct {
@@ -100,7 +113,14 @@ func (c *creating) refuseByRestore(t *txn, rows []int, err error) error {
 
 func (c *creating) queueInsert(b *pgx.Batch, rows []int) *[]inserted {
 	answers := new([]inserted)
-	b.Queue(sqlJobCreate, c.insertColumns(rows)...).Query(func(r pgx.Rows) error {
+	sql, columns := sqlJobCreate, c.insertColumns(rows)
+	if len(rows) == 1 {
+		sql = sqlJobCreateOne
+		for i := range columns {
+			columns[i] = reflect.ValueOf(columns[i]).Index(0).Interface()
+		}
+	}
+	b.Queue(sql, columns...).Query(func(r pgx.Rows) error {
 		return forEach(r, func(row pgx.Row) error {
 			var a inserted
 			var ord int64

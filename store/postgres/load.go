@@ -85,7 +85,7 @@ SELECT s.part, s.job_id, a.result, a.result_type, a.result_lost
   JOIN jobs j ON j.part = u.part AND j.id = u.job_id AND u.reader IN ('', j.owner)
   JOIN job_states s ON s.part = u.part AND s.job_id = u.job_id
  CROSS JOIN LATERAL (
-       SELECT result, result_type, result_lost FROM attempts WHERE part = s.part AND id = s.completed_by LIMIT 1
+       SELECT result, result_type, result_lost FROM attempts WHERE part = s.part AND job_id = s.job_id AND id = s.completed_by
   ) a`
 )
 

@@ -1,8 +1,11 @@
--- The rows of one job lie in one part: every key, constraint and reference leads
--- with it, so that the same schema runs hash-partitioned or sharded by it.
+-- The rows of one job lie in one part: every key, constraint and reference has it,
+-- so that the same schema runs hash-partitioned or sharded by it.
 --
 -- A job is two rows. jobs is what was asked for and never changes; job_states is
 -- what became of it, narrow, so that a change rewrites little.
+--
+-- Columns of a fixed width come first, then what stays, then what an end writes: an
+-- update logs what lies between the first byte that it changes and the last.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -21,32 +24,30 @@ CREATE DOMAIN onejob_next AS text CHECK (VALUE IN ('again', 'elsewhere', 'nowher
 
 CREATE TABLE jobs (
     part                smallint    NOT NULL CHECK (part BETWEEN 0 AND 255),
+    lanes               smallint    NOT NULL CHECK (lanes BETWEEN 1 AND 16),
+    priority            smallint    NOT NULL,
+    fingerprint_version smallint    NOT NULL,
+    created_at          timestamptz NOT NULL,
+    deadline            timestamptz,
+    purged_at           timestamptz,
     id                  text COLLATE "C" NOT NULL,
     owner               text        NOT NULL CHECK (owner <> ''),
     key_hash            bytea       NOT NULL,
     key_prefix          text        NOT NULL,
     fingerprint         bytea       NOT NULL,
-    fingerprint_version smallint    NOT NULL,
     create_token        text        NOT NULL,
     kind                text        NOT NULL,
     input               bytea,                -- NULL once purged
     target              text        NOT NULL, -- asked for; '' is the kind's first
     effect              onejob_effect NOT NULL,
-    lanes               smallint    NOT NULL CHECK (lanes BETWEEN 1 AND 16),
     policy              text        NOT NULL, -- JSON, as pinned at creation, what most have left out; '' once shrunk
     metadata            bytea,
-    priority            smallint    NOT NULL,
     supersedes          text        NOT NULL,
     trace               text        NOT NULL,
     webhooks            text        NOT NULL DEFAULT '', -- JSON, who is told about it; '' for nobody
-    created_at          timestamptz NOT NULL,
-    deadline            timestamptz,
-    purged_at           timestamptz,
     -- An id is one job's by the key of job_states, which is made with it; what attempts
     -- carry lanes from needs no index of its own.
     PRIMARY KEY (part, id, lanes),
-    -- The double click: one owner's key is one job, for ever.
-    CONSTRAINT jobs_one_per_key UNIQUE (part, owner, key_hash),
     -- Nobody can open a racing lane on a charge.
     CONSTRAINT jobs_race_without_effect CHECK (lanes = 1 OR effect = 'none'),
     CONSTRAINT jobs_input_until_purged CHECK ((input IS NULL) = (purged_at IS NOT NULL)),
@@ -61,34 +62,34 @@ ALTER TABLE jobs SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_i
 
 CREATE TABLE job_states (
     part                smallint    NOT NULL,
+    priority            smallint    NOT NULL,
+    attempts_made       integer     NOT NULL DEFAULT 0,
+    run_after           timestamptz NOT NULL,
+    created_at          timestamptz NOT NULL DEFAULT onejob_now(), -- as jobs.created_at, for the index
+    deadline            timestamptz,          -- as jobs.deadline, for the index
+    held_at             timestamptz,          -- since the store was restored
+    unblocked_at        timestamptz,
+    cancel_requested_at timestamptz,
+    replays             integer     NOT NULL DEFAULT 0,
+    due                 boolean     NOT NULL, -- run_after has come, as far as anybody has looked
+    purged              boolean     NOT NULL DEFAULT false, -- as jobs.purged_at, for the index
+    hooked              boolean     NOT NULL DEFAULT false, -- jobs.webhooks is not empty
     job_id              text COLLATE "C" NOT NULL,
     owner               text COLLATE "C" NOT NULL, -- as jobs.owner, for the index: owners take turns
+    next_target         text        NOT NULL, -- '' when none is next; of a closed job it says nothing
     state               onejob_job_state NOT NULL,
     -- The state of those that wait. Indexes go by it, so that one which runs and succeeds
     -- changes nothing that is in an index: its row is rewritten on its page, and they are not.
     waiting             text        GENERATED ALWAYS AS (CASE WHEN state IN ('queued', 'blocked') THEN state END) STORED,
     version             bigint      NOT NULL DEFAULT 1,
     revision            bigint      NOT NULL DEFAULT 1,
-    attempts_made       integer     NOT NULL DEFAULT 0,
-    priority            smallint    NOT NULL,
-    run_after           timestamptz NOT NULL,
-    due                 boolean     NOT NULL, -- run_after has come, as far as anybody has looked
-    deadline            timestamptz,          -- as jobs.deadline, for the index
-    next_target         text        NOT NULL, -- '' when none is next; of a closed job it says nothing
+    finished_at         timestamptz,
     completed_by        text,
     blocked             text,                 -- JSON, with state blocked
     blocked_reason      text,
     error_code          text,
     error               text,
-    cancel_requested_at timestamptz,
     superseded_by       text,
-    finished_at         timestamptz,
-    unblocked_at        timestamptz,
-    held_at             timestamptz,          -- since the store was restored
-    replays             integer     NOT NULL DEFAULT 0,
-    created_at          timestamptz NOT NULL DEFAULT onejob_now(), -- as jobs.created_at, for the index
-    purged              boolean     NOT NULL DEFAULT false, -- as jobs.purged_at, for the index
-    hooked              boolean     NOT NULL DEFAULT false, -- jobs.webhooks is not empty
     PRIMARY KEY (part, job_id), -- made by the statement that makes the job, which is kept: no reference
     CONSTRAINT job_states_winner     CHECK ((state = 'succeeded') = (completed_by IS NOT NULL)),
     CONSTRAINT job_states_finished   CHECK ((state IN ('succeeded', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
@@ -100,48 +101,48 @@ CREATE TABLE job_states (
 
 CREATE TABLE attempts (
     part                smallint    NOT NULL,
-    job_id              text COLLATE "C" NOT NULL,
-    number              integer     NOT NULL CHECK (number >= 1),
-    id                  text COLLATE "C" NOT NULL,
     lane                smallint    NOT NULL CHECK (lane >= 0),
-    lanes               smallint,             -- the job's, beyond its first lane; NULL in that, which every job has
-    target              text        NOT NULL,
-    target_digest       text        NOT NULL,
-    state               onejob_attempt_state NOT NULL,
-    claim_token         text        NOT NULL CHECK (claim_token <> ''),
-    worker              text        NOT NULL,
+    number              integer     NOT NULL CHECK (number >= 1),
+    job_version         bigint      NOT NULL,
     lease_expires_at    timestamptz NOT NULL,
-    lease_over_at       timestamptz,          -- it ended without word
+    started_at          timestamptz NOT NULL,
+    marked_at           timestamptz,
     send_by             timestamptz,
     quarantine_until    timestamptz,
-    job_version         bigint      NOT NULL,
+    cost_micros         bigint      NOT NULL DEFAULT 0,
+    probes_made         integer     NOT NULL DEFAULT 0,
+    lanes               smallint,             -- the job's, beyond its first lane; NULL in that, which every job has
+    own_fault           boolean     NOT NULL DEFAULT false,
+    result_lost         boolean     NOT NULL DEFAULT false,
+    job_id              text COLLATE "C" NOT NULL,
+    id                  text COLLATE "C" NOT NULL,
+    target              text        NOT NULL,
+    target_digest       text        NOT NULL,
+    claim_token         text        NOT NULL CHECK (claim_token <> ''),
+    worker              text        NOT NULL,
     provider_key        text        NOT NULL,
-    provider_id         text,
-    request_key_hash    bytea,
-    request_fingerprint bytea,
     certificate_id      text,
     waiver_id           text,
+    request_key_hash    bytea,
+    request_fingerprint bytea,
+    currency            text        NOT NULL DEFAULT '',
+    state               onejob_attempt_state NOT NULL,
     phase               onejob_phase NOT NULL,
     outcome             onejob_outcome,
     next                onejob_next,
-    own_fault           boolean     NOT NULL DEFAULT false,
+    finished_at         timestamptz,
     evidence            text        NOT NULL DEFAULT '{}', -- JSON
+    provider_id         text,
+    result              bytea,
+    result_type         text,
+    usage               text,                 -- JSON
     error_code          text,
     error               text,
     retry_at            timestamptz,
+    lease_over_at       timestamptz,          -- it ended without word
     ruling              text,                 -- JSON
-    result              bytea,
-    result_type         text,
-    result_lost         boolean     NOT NULL DEFAULT false,
     discarded           text,                 -- JSON, with state discarded
-    cost_micros         bigint      NOT NULL DEFAULT 0,
-    currency            text        NOT NULL DEFAULT '',
-    usage               text,                 -- JSON
-    started_at          timestamptz NOT NULL,
-    marked_at           timestamptz,
-    finished_at         timestamptz,
     probe_at            timestamptz,          -- when the next question is due, while it is open to them
-    probes_made         integer     NOT NULL DEFAULT 0,
     ask_at              timestamptz,          -- when a person is to be asked about it
     asked_at            timestamptz,
     accepted_at         timestamptz,
@@ -193,6 +194,11 @@ CREATE INDEX job_states_to_free ON job_states (run_after, part, job_id)
 -- one time is sorted as it is read.
 CREATE INDEX jobs_by_owner ON jobs (owner, created_at);
 CREATE INDEX jobs_by_time ON jobs (created_at);
+-- The double click: one owner's key is one job, for ever. In a table without statistics
+-- all indexes that begin with a column asked for are worth the same, and the last that
+-- was made is taken: who looks for an id would walk over the keys of its part, were that
+-- the first column, and who looks for a key over the owner's jobs, came this any sooner.
+ALTER TABLE jobs ADD CONSTRAINT jobs_one_per_key UNIQUE (owner, part, key_hash);
 -- What purging looks for: payloads to empty, by the time of creation, which the end
 -- does not change (those that run are passed over), and tombstones to shrink.
 CREATE INDEX job_states_old ON job_states (created_at) WHERE waiting IS NULL AND NOT purged;

@@ -1,0 +1,8 @@
+package postgres
+
+// Statements that look for one job among all.
+const (
+	SQLJobs          = sqlJobs
+	SQLResultsOfJobs = sqlResultsOfJobs
+	SQLJobsByKey     = sqlJobsByKey
+)
