@@ -115,17 +115,17 @@ var mutations = []mutation{
 	{
 		name: "two answers shown as one, PostgreSQL",
 		edits: []edit{{"store/postgres/stream.go", "c.job_id = a.job_id AND c.attempt = a.number AND c.number = u.number - 1", "c.job_id = a.job_id AND c.number = u.number - 1"},
-			{"store/postgres/migration/00001_tables.sql", ",\n    FOREIGN KEY (part, job_id, attempt, previous) REFERENCES chunks (part, job_id, attempt, number)", ""}},
+			{"store/postgres/migration/00001_tables.sql", ",\n    FOREIGN KEY (part, follows, attempt, previous) REFERENCES chunks (part, job_id, attempt, number)", ""}},
 		tests: []string{"-run", "TestStore/(Chunk|Concurrent/OneAttemptIsShown)", "./store/postgres"},
 	},
 	{
 		name:  "a fallback after something was shown",
-		edits: []edit{{"engine/stream.go", "p.Next = onejob.NextNowhere\n\t\t}\n\tcase", "p.Next = onejob.NextElsewhere\n\t\t}\n\tcase"}},
+		edits: []edit{{"engine/stream.go", "p.Next = onejob.NextNowhere\n\t\t\tif", "p.Next = onejob.NextElsewhere\n\t\t\tif"}},
 		tests: []string{"./engine"},
 	},
 	{
 		name:  "a cut stream as a success",
-		edits: []edit{{"provider/wire/stream.go", "return TroubleNoEnd", "return \"\""}},
+		edits: []edit{{"provider/wire/outcome.go", "ends before the one that ends it\", lost", "ends before the one that ends it\", succeeded"}},
 		tests: []string{"./provider/openai", "./provider/anthropic"},
 	},
 	{
