@@ -34,8 +34,8 @@ func TestTheFracturesHold(t *testing.T) {
 				t.Errorf("%s: %s", act.Name, act.Counted)
 			}
 		}
-		if acts != 11 {
-			t.Errorf("%d acts were played; want 11", acts)
+		if acts != 12 {
+			t.Errorf("%d acts were played; want 12", acts)
 		}
 	})
 }
