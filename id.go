@@ -64,11 +64,14 @@ const (
 // Crockford's alphabet, lower case: no letters that people mistake for digits.
 var idEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
-// Of a job's id, one byte is the part, six are Unix milliseconds and nine are random.
-// An attempt's is its job's, four bytes of number and five random ones: the same
-// number of the same job is another attempt once the store was restored.
+// Of a job's id, six bytes are Unix milliseconds, nine are random and the last is the
+// part: time comes first, so that an index over ids grows at its end, where the ids of
+// one batch share a page. An attempt's is its job's, four bytes of number and five
+// random ones: the same number of the same job is another attempt once the store was
+// restored.
 const (
 	jobIDBytes     = 16
+	partByte       = jobIDBytes - 1
 	attemptIDBytes = jobIDBytes + 4 + 5
 )
 
@@ -85,10 +88,9 @@ func NewJobID(part uint8, now time.Time) string { return newID(jobPrefix, part, 
 
 func newID(prefix string, part uint8, now time.Time) string {
 	var b [jobIDBytes]byte
-	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())) // its six low bytes are b[2:8]
-	copy(b[1:7], b[2:8])
-	b[0] = part
-	_, _ = rand.Read(b[7:]) // never fails since Go 1.24
+	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16) // its six low bytes
+	_, _ = rand.Read(b[6:partByte])                                // never fails since Go 1.24
+	b[partByte] = part
 	return printID(prefix, b[:])
 }
 
@@ -126,7 +128,7 @@ func PartOfID(id string) (part uint8, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	return b[0], true
+	return b[partByte], true
 }
 
 // idBytesOf decodes what stands behind the prefix of an id, if it is n bytes.

@@ -40,7 +40,7 @@ CREATE TABLE jobs (
     deadline            INTEGER,
     purged_at           INTEGER,
     input               BLOB,             -- last: what is long lies behind what is read often
-    CONSTRAINT jobs_id UNIQUE (part, id),
+    CONSTRAINT jobs_id UNIQUE (id, part), -- id first: it begins with the time
     -- The double click: one owner's key is one job, for ever.
     CONSTRAINT jobs_one_per_key UNIQUE (part, owner, key_hash),
     -- Nobody can open a racing lane on a charge.
