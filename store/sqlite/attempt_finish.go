@@ -51,30 +51,30 @@ func (x *tx) settle(p *onejob.AttemptFinishParams, event onejob.Event, state one
 	if state == onejob.AttemptUnknown && outcome != onejob.OutcomeResultLost {
 		outcome = onejob.OutcomeUnknown // also what this program does not know
 	}
-	var finished, unknown, retryAt time.Time
+	ended := `finished_at = ?`
 	if state == onejob.AttemptUnknown {
-		unknown = x.now
-	} else {
-		finished = x.now
+		ended = `unknown_at = ?`
 	}
+	var retryAt time.Time
 	if p.RetryAfter > 0 {
 		retryAt = later(x.now.Add(p.RetryAfter))
 	}
 	code, message := failureColumns(p.Failure)
 	body, contentType, lost := resultOf(p.Result, state)
+	_, number, _ := onejob.JobOfAttemptID(p.Ref.ID) // of no such id: of no attempt either
 	n, err := x.exec(`
 		UPDATE OR FAIL attempts SET state = ?, outcome = ?, phase = coalesce(?, phase), evidence = ?, error_code = ?, error = ?,
 			next = ?, own_fault = ?, provider_id = coalesce(?, provider_id), retry_at = coalesce(?, retry_at),
 			result = ?, result_type = ?, result_lost = ?,
 			cost_micros = CASE ? WHEN '' THEN cost_micros ELSE ? END, currency = CASE ? WHEN '' THEN currency ELSE ? END,
-			usage = coalesce(?, usage), finished_at = ?, unknown_at = coalesce(?, unknown_at), lease_over_at = NULL
-		WHERE `+thisAttempt+` AND claim_token = ? AND `+sources(event),
+			usage = coalesce(?, usage), lease_over_at = NULL, `+ended+`
+		WHERE `+thisAttempt+` AND number = ? AND claim_token = ? AND `+sources(event),
 		string(state), string(outcome), orNull(p.Phase), encode(p.Evidence), code, message,
 		orNull(p.Next), p.OwnFault, orNull(p.ProviderID), retryAt,
 		body, contentType, lost,
 		p.Currency, p.CostMicros, p.Currency, p.Currency,
-		orNull(string(p.Usage)), finished, unknown,
-		int(p.Ref.Part), p.Ref.JobID, p.Ref.ID, p.ClaimToken)
+		orNull(string(p.Usage)), x.now,
+		int(p.Ref.Part), p.Ref.JobID, p.Ref.ID, number, p.ClaimToken)
 	return n == 1, err
 }
 

@@ -87,18 +87,17 @@ func (x *tx) attemptsOf(j *onejob.Job) (attempts []onejob.Attempt, err error) {
 	return attempts, err
 }
 
-// insertAttempt inserts an attempt that NewAttempt made. Zero rows: another one
-// is in doubt in its lane.
-func (x *tx) insertAttempt(j *onejob.Job, a *onejob.Attempt) (inserted bool, err error) {
+// insertAttempt inserts an attempt that NewAttempt made, of the job with number seq.
+// Zero rows: another one is in doubt in its lane.
+func (x *tx) insertAttempt(seq int64, j *onejob.Job, a *onejob.Attempt) (inserted bool, err error) {
 	n, err := x.exec(`
 		INSERT OR FAIL INTO attempts (
 			seq, part, job_id, number, id, lane, lanes, target, target_digest, state, claim_token, worker,
 			lease_expires_at, send_by, quarantine_until, job_version, provider_key,
 			request_key_hash, request_fingerprint, certificate_id, waiver_id, phase, started_at, marked_at)
-		VALUES (`+seqOfJob+`, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (seq, lane) WHERE state = 'starting' OR state = 'running' OR state = 'unknown' DO NOTHING`,
-		int(a.Part), a.JobID,
-		int(a.Part), a.JobID, a.Number, a.ID, a.Lane, j.Policy.Lanes, a.Target, a.TargetDigest, string(a.State), a.ClaimToken, a.Worker,
+		seq, int(a.Part), a.JobID, a.Number, a.ID, a.Lane, j.Policy.Lanes, a.Target, a.TargetDigest, string(a.State), a.ClaimToken, a.Worker,
 		a.LeaseExpiresAt, a.SendBy, a.QuarantineUntil, a.JobVersion, a.ProviderKey,
 		blobOrNull(a.RequestKeyHash), blobOrNull(a.RequestFingerprint), orNull(a.CertificateID), orNull(a.WaiverID),
 		string(a.Phase), a.StartedAt, a.MarkedAt)

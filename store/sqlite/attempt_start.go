@@ -57,17 +57,21 @@ func (x *tx) repeatAsked(j *onejob.Job, a *onejob.Attempt, p *onejob.AttemptStar
 // row is undone.
 func (x *tx) start(j *onejob.Job, a onejob.Attempt) (*onejob.Claimed, error) {
 	a.LeaseExpiresAt = millis(a.LeaseExpiresAt)
+	seq, err := x.seqOf(j)
+	if err != nil {
+		return nil, err
+	}
 	n, err := x.exec(`
 		UPDATE job_states SET attempts_made = attempts_made + 1, state = 'running', blocked = NULL, blocked_reason = NULL,
 			next_target = ?, revision = revision + 1
-		WHERE seq = `+seqOfJob+` AND attempts_made = ? AND cancel_requested_at IS NULL AND `+open,
-		a.Target, int(j.Part), j.ID, j.AttemptsMade)
+		WHERE seq = ? AND attempts_made = ? AND cancel_requested_at IS NULL AND `+open,
+		a.Target, seq, j.AttemptsMade)
 	if err != nil {
 		return nil, err
 	}
 	inserted := false
 	if n == 1 {
-		if inserted, err = x.insertAttempt(j, &a); err != nil {
+		if inserted, err = x.insertAttempt(seq, j, &a); err != nil {
 			return nil, err
 		}
 	}

@@ -17,10 +17,10 @@ func refuseCreate(err error) onejob.JobCreateResult { return onejob.JobCreateRes
 
 func (x *tx) create(p *onejob.JobCreateParams) (onejob.JobCreateResult, error) {
 	job := newJob(p, x.now)
-	inserted := false
+	seq, inserted := int64(0), false
 	if p.Refuse == nil {
 		var err error
-		inserted, err = x.insertJob(job, p.Token)
+		seq, inserted, err = x.insertJob(job, p.Token)
 		if refusedByRestore(err) { // ahead of the key: one that is taken still answers
 			refused := *p
 			refused.Refuse = onejob.ErrorOfRestore()
@@ -43,7 +43,7 @@ func (x *tx) create(p *onejob.JobCreateParams) (onejob.JobCreateResult, error) {
 			return onejob.JobCreateResult{}, err
 		}
 	}
-	return x.firstState(job, p.Start)
+	return x.firstState(seq, job, p.Start)
 }
 
 // newJob is the job that an intent asks for, in the milliseconds that rows keep.
@@ -69,9 +69,10 @@ func newJob(p *onejob.JobCreateParams, now time.Time) *onejob.Job {
 	return job
 }
 
-// insertJob inserts what never changes. Zero rows: the owner has used this key before.
-func (x *tx) insertJob(j *onejob.Job, token string) (inserted bool, err error) {
-	n, err := x.exec(`
+// insertJob inserts what never changes, and returns the job's number. Zero rows: the
+// owner has used this key before.
+func (x *tx) insertJob(j *onejob.Job, token string) (seq int64, inserted bool, err error) {
+	return x.insert(`
 		INSERT OR FAIL INTO jobs (
 			part, id, owner, key_hash, key_prefix, fingerprint, fingerprint_version, create_token,
 			kind, target, effect, lanes, policy, metadata, priority, supersedes, trace, webhooks, created_at, deadline, input)
@@ -80,7 +81,6 @@ func (x *tx) insertJob(j *onejob.Job, token string) (inserted bool, err error) {
 		int(j.Part), j.ID, j.Owner, j.KeyHash, j.KeyPrefix, j.Fingerprint, j.FingerprintVersion, token,
 		j.Kind, j.Target, string(j.Policy.Effect), j.Policy.Lanes, encode(j.Policy), blobOrNull(j.Metadata),
 		j.Priority, j.Supersedes, j.Trace, onejob.EncodeSubscriptions(j.Webhooks), j.CreatedAt, j.Deadline, j.Input)
-	return n == 1, err
 }
 
 // repeat is what an existing job says to an intent under its key. A replay and a
@@ -155,7 +155,7 @@ func (x *tx) supersede(job *onejob.Job) error {
 
 // firstState inserts what becomes of a new job: where it stands, and the first
 // attempt when the creator is about to send it.
-func (x *tx) firstState(j *onejob.Job, start *onejob.StartParams) (onejob.JobCreateResult, error) {
+func (x *tx) firstState(seq int64, j *onejob.Job, start *onejob.StartParams) (onejob.JobCreateResult, error) {
 	a := x.firstAttempt(j, start)
 	if a != nil {
 		j.Attempts, j.AttemptsMade = []onejob.Attempt{*a}, 1
@@ -168,13 +168,13 @@ func (x *tx) firstState(j *onejob.Job, start *onejob.StartParams) (onejob.JobCre
 	if standing.Closes() {
 		j.Version, j.FinishedAt = j.Version+1, x.now
 	}
-	if err := x.insertState(j); err != nil {
+	if err := x.insertState(seq, j); err != nil {
 		return onejob.JobCreateResult{}, err
 	}
 	if a == nil {
 		return onejob.JobCreateResult{Job: withoutInput(j)}, nil
 	}
-	if _, err := x.insertAttempt(j, a); err != nil {
+	if _, err := x.insertAttempt(seq, j, a); err != nil {
 		return onejob.JobCreateResult{}, err
 	}
 	return onejob.JobCreateResult{Job: withoutInput(j), Started: &onejob.Claimed{Job: j, Attempt: *a}}, nil
@@ -201,15 +201,14 @@ func (x *tx) firstAttempt(j *onejob.Job, start *onejob.StartParams) *onejob.Atte
 	return &a
 }
 
-func (x *tx) insertState(j *onejob.Job) error {
+func (x *tx) insertState(seq int64, j *onejob.Job) error {
 	code, message := failureColumns(j.Error)
 	_, err := x.exec(`
 		INSERT OR FAIL INTO job_states (
 			seq, part, job_id, owner, state, version, revision, attempts_made, priority, run_after, due, next_target, deadline,
 			error_code, error, finished_at, hooked)
-		VALUES (`+seqOfJob+`, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		int(j.Part), j.ID,
-		int(j.Part), j.ID, j.Owner, string(j.State), j.Version, j.Revision, j.AttemptsMade, j.Priority,
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		seq, int(j.Part), j.ID, j.Owner, string(j.State), j.Version, j.Revision, j.AttemptsMade, j.Priority,
 		j.RunAfter, !j.RunAfter.After(x.now), j.NextTarget, j.Deadline,
 		code, message, j.FinishedAt, len(j.Webhooks) > 0)
 	return err

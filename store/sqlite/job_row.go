@@ -24,6 +24,15 @@ const jobTables = `
 // seqOfJob is what a job's state and attempts are kept under, by its part and id.
 const seqOfJob = `(SELECT seq FROM jobs WHERE part = ? AND id = ?)`
 
+// seqOf returns a job's number, and zero for one that does not exist.
+func (x *tx) seqOf(j *onejob.Job) (seq int64, err error) {
+	err = x.query(`SELECT seq FROM jobs WHERE part = ? AND id = ?`, func(r *row) error {
+		seq = r.Int64()
+		return nil
+	}, int(j.Part), j.ID)
+	return seq, err
+}
+
 // storedJob is a job and what only the store needs of it.
 type storedJob struct {
 	onejob.Job

@@ -114,10 +114,10 @@ func (s *Store) RestoreHold(ctx context.Context, limit int) (held onejob.Restore
 // restoreAttempt makes one attempt unknown, and due to be asked about.
 func (x *tx) restoreAttempt(ref onejob.AttemptRef) error {
 	_, err := x.exec(`
-		UPDATE attempts SET state = 'unknown', outcome = 'unknown', error_code = ?, error = ?,
+		UPDATE attempts SET state = 'unknown', outcome = 'unknown', error_code = ?, error = ?, unknown_at = ?,
 			evidence = json_set(CASE WHEN json_valid(evidence) THEN evidence ELSE '{}' END, '$.error', ?)
 		WHERE `+thisAttempt+` AND `+sources(onejob.EventRestored),
-		onejob.FailureRestored, onejob.EvidenceOfRestore, onejob.EvidenceOfRestore, int(ref.Part), ref.JobID, ref.ID)
+		onejob.FailureRestored, onejob.EvidenceOfRestore, x.now, onejob.EvidenceOfRestore, int(ref.Part), ref.JobID, ref.ID)
 	if err != nil {
 		return err
 	}

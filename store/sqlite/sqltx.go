@@ -73,6 +73,19 @@ func (t transaction) exec(statement string, args ...any) (int, error) {
 	return int(n), err
 }
 
+func (t transaction) insert(statement string, args ...any) (rowid int64, inserted bool, err error) {
+	result, err := t.tx.ExecContext(t.ctx, statement, values(args)...)
+	if err != nil {
+		return 0, false, err
+	}
+	n, err := result.RowsAffected()
+	if err != nil || n != 1 {
+		return 0, false, err
+	}
+	rowid, err = result.LastInsertId()
+	return rowid, err == nil, err
+}
+
 func (t transaction) query(statement string, each func(*row) error, args ...any) (err error) {
 	rows, err := t.tx.QueryContext(t.ctx, statement, values(args)...)
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 type speaker interface {
 	// exec runs one statement and says how many rows it changed.
 	exec(statement string, args ...any) (changed int, err error)
+	// insert is exec of a statement that inserts a row, and returns its rowid.
+	insert(statement string, args ...any) (rowid int64, inserted bool, err error)
 	// query calls each for every row. The row is valid only in that call, which
 	// must not speak itself.
 	query(statement string, each func(*row) error, args ...any) error
@@ -116,6 +118,11 @@ func (c *connection) exec(statement string, args ...any) (int, error) {
 			return c.Changes(), stmt.Reset()
 		}
 	}
+}
+
+func (c *connection) insert(statement string, args ...any) (rowid int64, inserted bool, err error) {
+	n, err := c.exec(statement, args...)
+	return c.LastInsertRowID(), n == 1, err
 }
 
 func (c *connection) query(statement string, each func(*row) error, args ...any) error {

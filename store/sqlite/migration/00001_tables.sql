@@ -141,6 +141,7 @@ CREATE TABLE attempts (
     CONSTRAINT attempts_marked       CHECK (state <> 'running' OR (marked_at IS NOT NULL AND send_by IS NOT NULL)),
     CONSTRAINT attempts_never_marked CHECK (state <> 'starting' OR (marked_at IS NULL AND send_by IS NULL)),
     CONSTRAINT attempts_finished     CHECK ((state = 'starting' OR state = 'running' OR state = 'unknown') = (finished_at IS NULL)),
+    CONSTRAINT attempts_unknown      CHECK (state <> 'unknown' OR unknown_at IS NOT NULL),
     CONSTRAINT attempts_outcome      CHECK (state IN ('starting', 'running') OR outcome IS NOT NULL),
     CONSTRAINT attempts_discarded    CHECK ((state = 'discarded') = (discarded IS NOT NULL))
 ) STRICT;
@@ -171,8 +172,9 @@ CREATE INDEX job_states_blocked ON job_states (blocked_reason) WHERE state = 'bl
 -- What a restore has still to hold.
 CREATE INDEX job_states_held ON job_states (held_at) WHERE state = 'blocked';
 CREATE INDEX job_states_old ON job_states (finished_at) WHERE finished_at IS NOT NULL AND purged = 0;
-CREATE INDEX jobs_by_owner ON jobs (owner, created_at DESC, id DESC);
-CREATE INDEX jobs_by_time ON jobs (created_at DESC, id DESC);
+-- Lists are read from the end: an index that grows there fills its pages.
+CREATE INDEX jobs_by_owner ON jobs (owner, created_at, id);
+CREATE INDEX jobs_by_time ON jobs (created_at, id);
 CREATE INDEX jobs_tombstones ON jobs (created_at) WHERE purged_at IS NOT NULL AND policy <> '';
 
 -- What rows cannot tell.

@@ -63,9 +63,10 @@ BEGIN
 END;
 -- +goose StatementEnd
 
--- A claim's token, its job and its target are set once.
+-- A claim's token, its job and its target are set once. Statements that do not touch
+-- them, as those of every attempt's end, do not pay for the question.
 -- +goose StatementBegin
-CREATE TRIGGER attempts_fixed BEFORE UPDATE ON attempts
+CREATE TRIGGER attempts_fixed BEFORE UPDATE OF seq, part, job_id, number, id, lane, lanes, target, claim_token, provider_key ON attempts
 WHEN (NEW.seq, NEW.part, NEW.job_id, NEW.number, NEW.id, NEW.lane, NEW.lanes, NEW.target, NEW.claim_token, NEW.provider_key)
      IS NOT
      (OLD.seq, OLD.part, OLD.job_id, OLD.number, OLD.id, OLD.lane, OLD.lanes, OLD.target, OLD.claim_token, OLD.provider_key)
@@ -142,17 +143,18 @@ BEGIN
 END;
 -- +goose StatementEnd
 
--- And that an attempt entered unknown, which is written down nowhere else.
+-- And that an attempt entered unknown, which is written down nowhere else. None can
+-- without saying when; those that end otherwise do not pay for the question.
 -- +goose StatementBegin
-CREATE TRIGGER attempts_told AFTER UPDATE OF state ON attempts
+CREATE TRIGGER attempts_told AFTER UPDATE OF unknown_at ON attempts
 WHEN NEW.state = 'unknown' AND OLD.state <> 'unknown'
 BEGIN
     INSERT INTO deliveries (part, id, job_id, attempt_id, endpoint, event, created_at, since, due_at)
     SELECT NEW.part, 'msg_' || printf('%02x', NEW.part) || lower(hex(randomblob(16))), NEW.job_id, NEW.id, w.endpoint, 'attempt.unknown',
         w.at, w.at, w.at
     FROM (
-        SELECT DISTINCT s.endpoint, coalesce(NEW.unknown_at, c.high_water) AS at
-        FROM subscribers s, json_each(s.webhooks, s.events) e, clock c
+        SELECT DISTINCT s.endpoint, NEW.unknown_at AS at
+        FROM subscribers s, json_each(s.webhooks, s.events) e
         WHERE s.part = NEW.part AND s.job_id = NEW.job_id AND s.endpoint <> '' AND e.value = 'attempt.unknown'
     ) w;
 END;
