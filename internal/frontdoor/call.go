@@ -63,22 +63,31 @@ type request struct {
 
 func read(body []byte, api API) (request, error) {
 	var asked request
-	if _, err := onejob.Canonical(body); err != nil {
-		return asked, err
-	}
-	if jsontext.Value(body).Kind() != '{' {
-		return asked, &onejob.Error{Code: onejob.CodeInvalidRequest, Message: "the body is not a JSON object"}
-	}
 	if err := json.Unmarshal(body, &asked); err != nil {
-		return asked, &onejob.Error{Code: onejob.CodeInvalidRequest, Message: `the member "model" is not a string, or "stream" not a boolean`, Err: err}
+		return asked, whyUnread(body, err)
 	}
 	switch {
+	case jsontext.Value(body).Kind() != '{': // null
+		return asked, errNoObject
 	case asked.Model == "":
 		return asked, &onejob.Error{Code: onejob.CodeInvalidRequest, Message: `the member "model" is required: the name of a kind or a target`}
 	case asked.Stream && (api == APIEmbeddings || api == APIImages):
 		return asked, &onejob.Error{Code: onejob.CodeInvalidJob, Message: `"stream" is not served here: the answer comes whole`}
 	}
 	return asked, nil
+}
+
+var errNoObject = &onejob.Error{Code: onejob.CodeInvalidRequest, Message: "the body is not a JSON object"}
+
+// whyUnread says what is wrong with a body that cannot be read.
+func whyUnread(body []byte, err error) error {
+	if _, err := onejob.Canonical(body); err != nil {
+		return err
+	}
+	if jsontext.Value(body).Kind() != '{' {
+		return errNoObject
+	}
+	return &onejob.Error{Code: onejob.CodeInvalidRequest, Message: `the member "model" is not a string, or "stream" not a boolean`, Err: err}
 }
 
 // keyed serves a call that names its intent.

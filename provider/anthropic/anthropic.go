@@ -140,11 +140,7 @@ func (p *Provider) Call(ctx context.Context, req onejob.Request) (onejob.Answer,
 	if err != nil {
 		return onejob.Answer{}, err
 	}
-	streams, err := wire.WantsStream(input)
-	if err != nil {
-		return onejob.Answer{}, wire.Unsent("input_refused", err.Error())
-	}
-	body, err := p.body(input)
+	body, streams, err := p.body(input)
 	if err != nil {
 		return onejob.Answer{}, wire.Unsent("input_refused", err.Error())
 	}
@@ -161,16 +157,23 @@ func (p *Provider) Call(ctx context.Context, req onejob.Request) (onejob.Answer,
 func (p *Provider) Close() { p.client.Close() }
 
 // body is the input under the target's model, with a bound on its length, and to the
-// upstreams that it may ask.
-func (p *Provider) body(input []byte) ([]byte, error) {
-	body, err := wire.WithMember(input, "model", p.model)
+// upstreams that it may ask. It reports whether the answer is to come as a stream.
+func (p *Provider) body(input []byte) (body []byte, streams bool, err error) {
+	object, err := wire.ReadObject(input)
+	if err != nil {
+		return nil, false, err
+	}
+	if streams, err = object.WantsStream(); err != nil {
+		return nil, false, err
+	}
+	body, err = object.With("model", p.model)
 	if err == nil && len(p.opts.Upstream) > 0 {
 		body, err = wire.WithMember(body, prompt.UpstreamMember, prompt.Upstream(p.opts.Upstream))
 	}
-	if err != nil || p.opts.MaxTokens == 0 || wire.HasMember(body, "max_tokens") {
-		return body, err
+	if err == nil && p.opts.MaxTokens != 0 && !wire.HasMember(body, "max_tokens") {
+		body, err = wire.WithMember(body, "max_tokens", strconv.AppendInt(nil, p.opts.MaxTokens, 10))
 	}
-	return wire.WithMember(body, "max_tokens", strconv.AppendInt(nil, p.opts.MaxTokens, 10))
+	return body, streams, err
 }
 
 // header carries the provider key although the API does not promise to honour

@@ -24,6 +24,8 @@ type conn struct {
 
 	x       atomic.Pointer[exchange]
 	writing sync.Mutex // held over each write, so that an exchange can wait it out
+
+	delivery time.Duration // the kernel's bound, as last set; one exchange at a time takes it
 }
 
 // Write writes nothing unless the exchange that holds the connection may still send.
@@ -58,7 +60,15 @@ func (c *conn) take(x *exchange) error {
 	if err := c.Conn.SetWriteDeadline(x.writeDeadline()); err != nil {
 		return err
 	}
-	return limitDelivery(c.tcp, x.req.SendWithin)
+	within := max(x.req.SendWithin, 0)
+	if within == c.delivery { // as for every request but the first of a target's
+		return nil
+	}
+	if err := limitDelivery(c.tcp, within); err != nil {
+		return err
+	}
+	c.delivery = within
+	return nil
 }
 
 // quiet makes sure that nothing more of an exchange leaves: a write under way is

@@ -76,16 +76,37 @@ func Member(object []byte, name string) json.RawMessage {
 	return slices.Clone(value)
 }
 
-// WithMember returns object with a top-level member set to value, all other
-// bytes as they were. A member that is there twice is an error: two readers
-// could take different ones.
+// Object is a JSON object whose top-level members have been found.
+type Object struct {
+	text  []byte
+	spans []span
+}
+
+// ReadObject finds the top-level members of a JSON object. It returns an error for
+// what is none. text must not change while the object is in use.
+func ReadObject(text []byte) (Object, error) {
+	spans, err := members(text)
+	if err != nil {
+		return Object{}, fmt.Errorf("the input is %w", errNotObject)
+	}
+	return Object{text, spans}, nil
+}
+
+// WithMember is [Object.With] of an object that is read for nothing else.
 func WithMember(object []byte, name string, value json.RawMessage) ([]byte, error) {
 	spans, err := members(object)
 	if err != nil {
 		return nil, err
 	}
-	at := -1
-	for i, s := range spans {
+	return Object{object, spans}.With(name, value)
+}
+
+// With returns the object with a top-level member set to value, all other bytes as
+// they were. A member that is there twice is an error: two readers could take
+// different ones.
+func (o Object) With(name string, value json.RawMessage) ([]byte, error) {
+	object, at := o.text, -1
+	for i, s := range o.spans {
 		if s.name != name {
 			continue
 		}
@@ -95,7 +116,7 @@ func WithMember(object []byte, name string, value json.RawMessage) ([]byte, erro
 		at = i
 	}
 	if at >= 0 {
-		s := spans[at]
+		s := o.spans[at]
 		return slices.Concat(object[:s.start], value, object[s.end:]), nil
 	}
 	quoted, err := json.Marshal(name)
@@ -104,7 +125,7 @@ func WithMember(object []byte, name string, value json.RawMessage) ([]byte, erro
 	}
 	open := bytes.IndexByte(object, '{') + 1
 	added := slices.Concat(quoted, []byte(":"), value)
-	if len(spans) > 0 {
+	if len(o.spans) > 0 {
 		added = append(added, ',')
 	}
 	return slices.Concat(object[:open], added, object[open:]), nil
@@ -116,19 +137,15 @@ func HasMember(object []byte, name string) bool {
 	return slices.ContainsFunc(spans, func(s span) bool { return s.name == name })
 }
 
-// WantsStream reports whether a body asks for its answer in pieces. It returns an error
-// for one that is no JSON object, or says so in no way that all read alike.
-func WantsStream(body []byte) (bool, error) {
-	spans, err := members(body)
-	if err != nil {
-		return false, fmt.Errorf("the input is %w", errNotObject)
-	}
+// WantsStream reports whether a request's body asks for its answer in pieces. It
+// returns an error for one that says so in no way that all read alike.
+func (o Object) WantsStream() (bool, error) {
 	said, wants := false, false
-	for _, s := range spans {
+	for _, s := range o.spans {
 		if s.name != "stream" {
 			continue
 		}
-		value := string(body[s.start:s.end])
+		value := string(o.text[s.start:s.end])
 		if said || value != "true" && value != "false" && value != "null" {
 			return false, errors.New("the input says stream twice, or neither true nor false")
 		}

@@ -10,7 +10,7 @@ import (
 const tcpUserTimeout = 0x12
 
 // limitDelivery bounds how long the kernel keeps trying to deliver what was
-// written to it. Zero or less: as long as it likes.
+// written to it. Zero: as long as it likes, which is how a connection starts out.
 func limitDelivery(c net.Conn, within time.Duration) error {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
@@ -22,7 +22,7 @@ func limitDelivery(c net.Conn, within time.Duration) error {
 	}
 	var set error
 	err = raw.Control(func(fd uintptr) {
-		set = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout, int(max(within, 0).Milliseconds()))
+		set = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout, int(within.Milliseconds()))
 	})
 	if err != nil {
 		return err
