@@ -53,6 +53,7 @@ func gateways() contest {
 			return []contestant{
 				through(contestant{name: bareProvider, durable: nothing}, startBare),
 				through(contestant{name: "Go reverse proxy", durable: nothing}, startProxy),
+				through(contestant{name: "Go reverse proxy, two flushes", durable: "both bodies in a file, which is never read"}, startKeepingProxy),
 				through(contestant{name: "onejob", on: onSQLite}, startFrontDoor(onSQLite)),
 				through(contestant{name: "onejob", on: onPostgres}, startFrontDoor(onPostgres)),
 				through(contestant{name: "Bifrost core", durable: nothing}, startBifrost),

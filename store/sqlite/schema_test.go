@@ -43,6 +43,7 @@ func TestSchemaRefuses(t *testing.T) {
 		{"AnotherClaimToken", `UPDATE attempts SET claim_token = 'stolen'`},
 		{"AnAttemptThatMovesToAnotherTarget", `UPDATE attempts SET target = 'b'`},
 		{"RunningWithoutAMark", `UPDATE attempts SET marked_at = NULL`},
+		{"AnUnknownAttemptWithoutATime", `UPDATE attempts SET state = 'unknown', outcome = 'unknown'`},
 		{"ATerminalAttemptWithoutATime", `UPDATE attempts SET state = 'failed', outcome = 'refused'`},
 		{"ASuccessWithoutAWinner", `UPDATE job_states SET state = 'succeeded', finished_at = 1`},
 		{"AWinnerOfAnOpenJob", `UPDATE job_states SET completed_by = 'att_1'`},
