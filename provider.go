@@ -156,6 +156,9 @@ type Reconcile struct {
 // Replays reports whether an attempt can be replayed at all.
 func (r Reconcile) Replays() bool { return r.ReplaySafe && r.ReplayFor > 0 }
 
+// Any reports whether there is a way at all.
+func (r Reconcile) Any() bool { return r.Lookup || r.Search || r.Callback || r.Replays() }
+
 // Optional abilities of a provider, found by type assertion. A provider without
 // one is asked nothing of the kind.
 type (

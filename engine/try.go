@@ -136,7 +136,7 @@ func (t *trial) silent() onejob.AttemptFinishParams {
 	text := fmt.Sprintf("no answer within %s; the connection stays open for another %s", t.Job.Policy.Timeout, t.Job.Policy.Linger)
 	return onejob.AttemptFinishParams{
 		Outcome: onejob.OutcomeUnknown, Phase: phase,
-		Evidence: onejob.Evidence{Error: text, EndedMS: t.Job.Policy.Timeout.Milliseconds()},
+		Evidence: onejob.Evidence{Error: text},
 		Failure:  &onejob.Failure{Code: "timeout", Message: text},
 	}
 }

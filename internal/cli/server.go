@@ -139,7 +139,9 @@ func (s *server) wire(ctx context.Context, env Env, secret onejob.Secret) error 
 	if err != nil {
 		return err
 	}
-	doors, err := frontdoor.New(frontdoor.Options{Client: client, Models: callable(s.cfg, targets)})
+	doors, err := frontdoor.New(frontdoor.Options{
+		Client: client, Models: callable(s.cfg, targets), CallOnly: callOnly(targets), HeldFunc: s.engine.Holds,
+	})
 	if err != nil {
 		return err
 	}
@@ -186,6 +188,17 @@ func callbacksOf(targets []onejob.Target) map[string]httpapi.CallbackReader {
 		}
 	}
 	return readers
+}
+
+// callOnly lists the targets that can neither be asked about an attempt nor report of
+// one, and whose workers, if it has any, are this program.
+func callOnly(targets []onejob.Target) (names []string) {
+	for i := range targets {
+		if t := &targets[i]; !t.Pulled && !t.Reconcile.Any() {
+			names = append(names, t.Name)
+		}
+	}
+	return names
 }
 
 // callable is what clients of providers' APIs may name as a model.

@@ -70,6 +70,13 @@ type Options struct {
 	// Lease is how long a caller without a key is taken to be there if nothing is heard
 	// of this process. Zero means [onejob.DefaultWaiterLease].
 	Lease time.Duration
+	// CallOnly are the targets of whose attempts nothing is heard by itself but what comes
+	// of the call: they are not asked and do not report. What is in doubt at another is
+	// waited for.
+	CallOnly []string
+	// HeldFunc reports whether a call of the job's is under way in this process, whatever
+	// became of its lease. Nil: none ever is.
+	HeldFunc func(jobID string) bool
 	// Since is what /models says of when models were made. Zero: 1970.
 	Since time.Time
 }
@@ -90,6 +97,9 @@ func New(opts Options) ([]httpapi.Door, error) {
 	opts.Heartbeat = cmp.Or(opts.Heartbeat, defaultHeartbeat)
 	opts.TakeOverWithin = cmp.Or(opts.TakeOverWithin, defaultTakeOverWithin)
 	opts.Lease = cmp.Or(opts.Lease, onejob.DefaultWaiterLease)
+	if opts.HeldFunc == nil {
+		opts.HeldFunc = func(string) bool { return false }
+	}
 	d := &doors{opts: opts, waiting: newKeeper(opts.Client, opts.Lease)}
 	all := []httpapi.Door{
 		{Pattern: "GET /openai/v1/models", Role: onejob.RoleViewer, Serve: d.listModels},

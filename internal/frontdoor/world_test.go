@@ -75,7 +75,7 @@ func (w *world) run(targets []onejob.Target, kinds map[string]onejob.Kind, model
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	opts := frontdoor.Options{Client: w.client, Hold: 20 * time.Second, Models: models}
+	opts := frontdoor.Options{Client: w.client, Hold: 20 * time.Second, Models: models, HeldFunc: workers.Holds}
 	for _, c := range change {
 		c(&opts)
 	}
@@ -102,6 +102,7 @@ func kinds() map[string]onejob.Kind {
 	return map[string]onejob.Kind{
 		"chat":   {Policy: onejob.Policy{Effect: onejob.EffectNone, Targets: []string{"gpt"}}},
 		"brief":  {Policy: onejob.Policy{Effect: onejob.EffectExternal, Targets: []string{"gpt"}, Timeout: 200 * time.Millisecond, SendWithin: 100 * time.Millisecond, Linger: time.Minute}},
+		"short":  {Policy: onejob.Policy{Effect: onejob.EffectExternal, Targets: []string{"gpt"}, Timeout: 200 * time.Millisecond, SendWithin: 100 * time.Millisecond, Linger: 300 * time.Millisecond}},
 		"claude": {Policy: onejob.Policy{Effect: onejob.EffectNone, Targets: []string{"sonnet"}}},
 
 		"vectors":  {Policy: onejob.Policy{Effect: onejob.EffectNone, Targets: []string{"vectors"}}},
