@@ -156,8 +156,11 @@ type Reconcile struct {
 // Replays reports whether an attempt can be replayed at all.
 func (r Reconcile) Replays() bool { return r.ReplaySafe && r.ReplayFor > 0 }
 
-// Any reports whether there is a way at all.
-func (r Reconcile) Any() bool { return r.Lookup || r.Search || r.Callback || r.Replays() }
+// Hears reports whether anything may be heard of an attempt whose call has ended: its
+// provider can be asked, or reports, or is sent it once more.
+func (r Reconcile) Hears(a *Attempt) bool {
+	return r.Search || r.Callback || r.Replays() || r.Lookup && a.ProviderID != ""
+}
 
 // Optional abilities of a provider, found by type assertion. A provider without
 // one is asked nothing of the kind.

@@ -188,5 +188,6 @@ func (d *doors) awaited(a onejob.Attempt) bool {
 		return a.State.InDoubt()
 	}
 	ended := a.Evidence.EndedMS > 0 || !a.LeaseOverAt.IsZero() && !d.opts.HeldFunc(a.JobID)
-	return !ended || !slices.Contains(d.opts.CallOnly, a.Target)
+	how, known := d.opts.Reconcile[a.Target]
+	return !ended || !known || how.Hears(&a)
 }

@@ -28,7 +28,9 @@ func newCallOnly(t *testing.T, script string, change ...func(*frontdoor.Options)
 	return w
 }
 
-func callOnly(o *frontdoor.Options) { o.CallOnly, o.Hold = []string{"gpt"}, time.Hour }
+func callOnly(o *frontdoor.Options) {
+	o.Reconcile, o.Hold = map[string]onejob.Reconcile{"gpt": {Lookup: true}}, time.Hour
+}
 
 // held makes a call that is not waited for longer than a test can.
 func (w *world) held(body string, headers ...string) answer {
@@ -75,7 +77,22 @@ func TestALateAnswerIsWaitedForWhereNothingElseIsHeard(t *testing.T) {
 
 func TestDoubtThatAProviderCanBeAskedAboutIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	w := newCallOnly(t, "reset", func(o *frontdoor.Options) { o.CallOnly = nil })
+	for name, how := range map[string]map[string]onejob.Reconcile{
+		"BySearching":          {"gpt": {Search: true}},
+		"ByAReport":            {"gpt": {Callback: true}},
+		"ByAReplay":            {"gpt": {ReplaySafe: true, ReplayFor: time.Hour}},
+		"InAWayThatIsNotKnown": {"sonnet": {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantRulingWaitedFor(t, how)
+		})
+	}
+}
+
+func wantRulingWaitedFor(t *testing.T, how map[string]onejob.Reconcile) {
+	t.Helper()
+	w := newCallOnly(t, "reset", func(o *frontdoor.Options) { o.Reconcile = how })
 	settled := w.meanwhile(onejob.AttemptUnknown, func(job *onejob.Job) {
 		_, _, err := w.client.Resolve(t.Context(), onejob.AttemptResolveParams{
 			ID: job.Attempts[0].ID, Owner: "alice", Actor: "ann", Outcome: onejob.OutcomeSucceeded, Evidence: "seen",

@@ -70,10 +70,9 @@ type Options struct {
 	// Lease is how long a caller without a key is taken to be there if nothing is heard
 	// of this process. Zero means [onejob.DefaultWaiterLease].
 	Lease time.Duration
-	// CallOnly are the targets of whose attempts nothing is heard by itself but what comes
-	// of the call: they are not asked and do not report. What is in doubt at another is
-	// waited for.
-	CallOnly []string
+	// Reconcile says how an attempt in doubt can be found out about, by target. What is in
+	// doubt at a target that is not here is waited for, as if there were a way.
+	Reconcile map[string]onejob.Reconcile
 	// HeldFunc reports whether a call of the job's is under way in this process, whatever
 	// became of its lease. Nil: none ever is.
 	HeldFunc func(jobID string) bool
