@@ -61,6 +61,11 @@ type Request struct {
 	// It may be nil and must not block.
 	Sent func()
 
+	// Dropped is told, before anything is sent, which of the caller's parameters are left
+	// out, as [Evidence.DroppedParams] says it with the answer: who is shown the answer as
+	// it comes knows then. It is called at most once, by the goroutine of Call, and may be nil.
+	Dropped func(names string)
+
 	// Chunk is given an answer that arrives in pieces as far as it can be shown: in
 	// order, without gaps, from its first byte on, and without what says that it is
 	// whole. What Call returns has it all once more. An error says that nobody wants the

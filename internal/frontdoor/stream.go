@@ -133,6 +133,7 @@ func (s *shown) begin(contentType string) {
 	tell(h, job)
 	if a := s.follower.Attempt(); a != nil {
 		tellAttempt(h, a)
+		tellDropped(h, s.follower.DroppedParams())
 	}
 	if contentType == "" {
 		contentType = eventStream
