@@ -113,8 +113,8 @@ func (d *doors) serve(w http.ResponseWriter, r *http.Request, v httpapi.Visit, c
 		w.Header().Set("Idempotent-Replayed", "true")
 	}
 	job := c.job
+	tell(w.Header(), job) // whatever comes of the waiting, the job is recorded
 	if v.WantsNoWait(r.Header) {
-		tell(w.Header(), job)
 		w.Header().Set("Preference-Applied", "respond-async")
 		err := v.WriteJob(w, job)
 		return err == nil, err

@@ -30,6 +30,7 @@ type world struct {
 	store    *store
 	client   *onejob.Client
 	handler  http.Handler
+	holding  int // calls at once; zero: many
 	url      string
 	key      string
 }
@@ -83,7 +84,7 @@ func (w *world) run(targets []onejob.Target, kinds map[string]onejob.Kind, model
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	handler, err := httpapi.New(httpapi.Options{Client: w.client, Keys: apikey.NewAuthenticator(w.store, apikey.Options{}), Doors: doors})
+	handler, err := httpapi.New(httpapi.Options{Client: w.client, Keys: apikey.NewAuthenticator(w.store, apikey.Options{}), Doors: doors, MaxHolding: w.holding})
 	if err != nil {
 		w.t.Fatal(err)
 	}
