@@ -13,9 +13,63 @@ import (
 func (s *Signals) JobStreamed(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for ch := range s.streaming[id] {
-		ring(ch)
+	if shown := s.streaming[id]; shown != nil {
+		for ch := range shown.following {
+			ring(ch)
+		}
 	}
+}
+
+// showing is what is known in this process of an answer that is made or followed here.
+type showing struct {
+	following map[chan struct{}]struct{}
+	dropped   map[int]string // the parameters that an attempt was not sent, by its number
+	telling   int            // how many attempts say so
+}
+
+// shown returns what is known of a job's answer, from the first who needs it on.
+func (s *Signals) shown(id string) *showing {
+	if s.streaming == nil {
+		s.streaming = map[string]*showing{}
+	}
+	if s.streaming[id] == nil {
+		s.streaming[id] = &showing{following: map[chan struct{}]struct{}{}, dropped: map[int]string{}}
+	}
+	return s.streaming[id]
+}
+
+// hide forgets an answer that nobody makes or follows here any more.
+func (s *Signals) hide(id string) {
+	if shown := s.streaming[id]; shown.telling == 0 && len(shown.following) == 0 {
+		delete(s.streaming, id)
+	}
+}
+
+// StreamDropped has those who follow the job's answer in this process know which
+// parameters an attempt is not sent, before its first piece. told is to be called once
+// the attempt's evidence says so.
+func (s *Signals) StreamDropped(id string, attempt int, names string) (told func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	shown := s.shown(id)
+	shown.dropped[attempt] = names
+	shown.telling++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		shown.telling--
+		s.hide(id)
+	}
+}
+
+// droppedOf returns what is known here of the parameters that an attempt was not sent.
+func (s *Signals) droppedOf(id string, attempt int) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if shown := s.streaming[id]; shown != nil {
+		return shown.dropped[attempt]
+	}
+	return ""
 }
 
 // watchStream returns a channel that receives after each [Signals.JobStreamed] of the
@@ -24,19 +78,13 @@ func (s *Signals) watchStream(id string) (streamed <-chan struct{}, stop func())
 	ch := make(chan struct{}, 1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.streaming == nil {
-		s.streaming = map[string]map[chan struct{}]struct{}{}
-	}
-	if s.streaming[id] == nil {
-		s.streaming[id] = map[chan struct{}]struct{}{}
-	}
-	s.streaming[id][ch] = struct{}{}
+	shown := s.shown(id)
+	shown.following[ch] = struct{}{}
 	return ch, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if delete(s.streaming[id], ch); len(s.streaming[id]) == 0 {
-			delete(s.streaming, id)
-		}
+		delete(shown.following, ch)
+		s.hide(id)
 	}
 }
 
@@ -88,6 +136,15 @@ func (f *Follower) Attempt() *Attempt {
 		return nil
 	}
 	return &f.job.Attempts[i]
+}
+
+// DroppedParams are the parameters that the attempt whose answer is shown was not sent,
+// as [Evidence.DroppedParams]. Until it is recorded only the process that makes it knows.
+func (f *Follower) DroppedParams() string {
+	if a := f.Attempt(); a != nil && a.Evidence.DroppedParams != "" {
+		return a.Evidence.DroppedParams
+	}
+	return f.client.opts.Signals.droppedOf(f.job.ID, f.attempt)
 }
 
 // Next returns what came of the answer since, and waits for it. Nothing: enough says so

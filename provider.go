@@ -61,6 +61,11 @@ type Request struct {
 	// It may be nil and must not block.
 	Sent func()
 
+	// Dropped is told, before anything is sent, which of the caller's parameters are left
+	// out, as [Evidence.DroppedParams] says it with the answer: who is shown the answer as
+	// it comes knows then. It is called at most once, by the goroutine of Call, and may be nil.
+	Dropped func(names string)
+
 	// Chunk is given an answer that arrives in pieces as far as it can be shown: in
 	// order, without gaps, from its first byte on, and without what says that it is
 	// whole. What Call returns has it all once more. An error says that nobody wants the
@@ -155,6 +160,12 @@ type Reconcile struct {
 
 // Replays reports whether an attempt can be replayed at all.
 func (r Reconcile) Replays() bool { return r.ReplaySafe && r.ReplayFor > 0 }
+
+// Hears reports whether anything may be heard of an attempt whose call has ended: its
+// provider can be asked, or reports, or is sent it once more.
+func (r Reconcile) Hears(a *Attempt) bool {
+	return r.Search || r.Callback || r.Replays() || r.Lookup && a.ProviderID != ""
+}
 
 // Optional abilities of a provider, found by type assertion. A provider without
 // one is asked nothing of the kind.

@@ -10,9 +10,9 @@ type Signals struct {
 	mu        sync.Mutex
 	waiting   map[string]*watcher // by job id; each the first of a list
 	work      chan struct{}
-	pulling   map[chan struct{}]struct{}            // of workers that wait for something to claim
-	streaming map[string]map[chan struct{}]struct{} // of those who follow answers, by job id
-	outbox    chan struct{}                         // nil: no webhook is sent here
+	pulling   map[chan struct{}]struct{} // of workers that wait for something to claim
+	streaming map[string]*showing        // of the answers that are made or followed here, by job id
+	outbox    chan struct{}              // nil: no webhook is sent here
 	questions chan struct{}
 	cancels   cancels
 

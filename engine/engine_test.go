@@ -129,11 +129,13 @@ func TestWhatHangsUpAfterTheLingerStaysUnknown(t *testing.T) {
 	policy := onejob.Policy{Timeout: time.Second, Linger: 10 * time.Second}
 	in(t, setting{policy: policy, targets: map[string]behaviour{"a": answersAfter(time.Hour, `1`)}}, func(w *world) {
 		id := w.submit("1").ID
-		w.until(id, onejob.JobBlocked)
+		if a := w.attempt(w.until(id, onejob.JobBlocked), 1); a.Evidence.EndedMS != 0 {
+			t.Errorf("the call is said to have ended after %d ms; it lingers", a.Evidence.EndedMS)
+		}
 		time.Sleep(time.Minute)
 		job := w.get(id)
-		if a := w.attempt(job, 1); a.State != onejob.AttemptUnknown || a.Phase != onejob.PhaseSent {
-			t.Errorf("attempt is %s, phase %s; want unknown, sent", a.State, a.Phase)
+		if a := w.attempt(job, 1); a.State != onejob.AttemptUnknown || a.Phase != onejob.PhaseSent || a.Evidence.EndedMS != 11_000 {
+			t.Errorf("attempt is %s, phase %s, ended after %d ms; want unknown, sent, 11 s", a.State, a.Phase, a.Evidence.EndedMS)
 		}
 		if w.calls.busy != 0 {
 			t.Error("the call is still open a minute after its linger ended")

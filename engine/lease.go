@@ -42,6 +42,10 @@ func (h *held) of(jobID string) (trials []*trial) {
 	return trials
 }
 
+// Holds reports whether a call of the job's is under way here, those that linger left
+// out. It may be though its lease has ended meanwhile.
+func (e *Engine) Holds(jobID string) bool { return len(e.held.of(jobID)) > 0 }
+
 // unasked are the jobs of those whose providers have not been asked to give up.
 func (h *held) unasked() (jobs []onejob.JobRef) {
 	h.mu.Lock()

@@ -23,6 +23,9 @@ func (e *Engine) settle(t *trial, s said) {
 		return
 	}
 	t.feed.Load().amend(&p)
+	if p.Outcome == onejob.OutcomeUnknown || p.Outcome == onejob.OutcomeResultLost { // who waits must know that the call is over
+		p.Evidence.EndedMS = max(1, p.Evidence.EndedMS, time.Since(t.began).Milliseconds())
+	}
 	e.opts.Observer.AttemptEnded(t.target.Name, p.Outcome, time.Since(t.began))
 	e.finish(t, p)
 }

@@ -22,6 +22,7 @@ type feed struct {
 	trial  *trial
 	hangUp func()
 	vigil  *vigil
+	untold func() // ends the telling of what was dropped; nil: nothing was
 
 	number int // of the next piece; of who keeps
 
@@ -61,6 +62,21 @@ func (f *feed) take(piece []byte) error {
 		go f.keep(f.working)
 	}
 	return nil
+}
+
+// dropped has those who are shown the answer told what it was made without. It is
+// called by the goroutine of the call.
+func (f *feed) dropped(names string) {
+	if f.untold == nil { // what rendering left out is what is recorded
+		f.untold = f.engine.opts.Signals.StreamDropped(f.trial.ref.JobID, f.trial.Attempt.Number, names)
+	}
+}
+
+// settled is called once the attempt is recorded, which says the same.
+func (f *feed) settled() {
+	if f != nil && f.untold != nil {
+		f.untold()
+	}
 }
 
 // keep keeps what is pending, until nothing is.

@@ -125,6 +125,7 @@ func (e *Engine) call(t *trial) {
 	}()
 	f.end(s.whole())
 	e.settle(t, s)
+	f.settled()
 }
 
 // silent is the outcome of an attempt that did not answer in time: nothing is proven.
@@ -136,7 +137,7 @@ func (t *trial) silent() onejob.AttemptFinishParams {
 	text := fmt.Sprintf("no answer within %s; the connection stays open for another %s", t.Job.Policy.Timeout, t.Job.Policy.Linger)
 	return onejob.AttemptFinishParams{
 		Outcome: onejob.OutcomeUnknown, Phase: phase,
-		Evidence: onejob.Evidence{Error: text, EndedMS: t.Job.Policy.Timeout.Milliseconds()},
+		Evidence: onejob.Evidence{Error: text},
 		Failure:  &onejob.Failure{Code: "timeout", Message: text},
 	}
 }
@@ -157,7 +158,10 @@ func callOnce(ctx context.Context, t *trial) (s said) {
 		Sent: func() { t.sent.Store(true) },
 	}
 	if f := t.feed.Load(); f != nil {
-		req.Chunk = f.take
+		req.Chunk, req.Dropped = f.take, f.dropped
+		if t.dropped != "" {
+			f.dropped(t.dropped)
+		}
 	}
 	answer, err := t.target.Provider.Call(ctx, req)
 	return said{answer, err}

@@ -139,7 +139,9 @@ func (s *server) wire(ctx context.Context, env Env, secret onejob.Secret) error 
 	if err != nil {
 		return err
 	}
-	doors, err := frontdoor.New(frontdoor.Options{Client: client, Models: callable(s.cfg, targets)})
+	doors, err := frontdoor.New(frontdoor.Options{
+		Client: client, Models: callable(s.cfg, targets), Reconcile: reconcileOf(targets), HeldFunc: s.engine.Holds,
+	})
 	if err != nil {
 		return err
 	}
@@ -188,6 +190,18 @@ func callbacksOf(targets []onejob.Target) map[string]httpapi.CallbackReader {
 	return readers
 }
 
+// reconcileOf says how attempts can be found out about, at all targets whose workers are
+// engines.
+func reconcileOf(targets []onejob.Target) map[string]onejob.Reconcile {
+	how := map[string]onejob.Reconcile{}
+	for i := range targets {
+		if !targets[i].Pulled {
+			how[targets[i].Name] = targets[i].Reconcile
+		}
+	}
+	return how
+}
+
 // callable is what clients of providers' APIs may name as a model.
 func callable(cfg *config.Config, targets []onejob.Target) map[string]frontdoor.Model {
 	counters := map[string]onejob.TokenCounter{}
@@ -208,8 +222,14 @@ func callable(cfg *config.Config, targets []onejob.Target) map[string]frontdoor.
 
 // eventsOf makes streams of answers that came whole, by API.
 var eventsOf = map[string]func([]byte, bool) ([]byte, error){
-	string(translate.Chat):     translate.ChatEvents,
-	string(translate.Messages): func(message []byte, _ bool) ([]byte, error) { return translate.MessageEvents(message) },
+	string(frontdoor.APIChat):      translate.ChatEvents,
+	string(frontdoor.APIMessages):  withUsage(translate.MessageEvents),
+	string(frontdoor.APIResponses): withUsage(translate.ResponseEvents),
+}
+
+// withUsage is made of streams that always say what they took.
+func withUsage(events func([]byte) ([]byte, error)) func([]byte, bool) ([]byte, error) {
+	return func(whole []byte, _ bool) ([]byte, error) { return events(whole) }
 }
 
 // pulled are the targets whose attempts workers take.

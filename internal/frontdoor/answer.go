@@ -42,7 +42,11 @@ func tellAttempt(h http.Header, a *onejob.Attempt) {
 	if a.CertificateID != "" {
 		h.Set("Onejob-Certificate", a.CertificateID)
 	}
-	if dropped := a.Evidence.DroppedParams; dropped != "" {
+	tellDropped(h, a.Evidence.DroppedParams)
+}
+
+func tellDropped(h http.Header, dropped string) {
+	if dropped != "" {
 		h.Set("Onejob-Params-Dropped", strings.ReplaceAll(dropped, ",", ", "))
 	}
 }

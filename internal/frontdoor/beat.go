@@ -12,18 +12,19 @@ import (
 // white space, which JSON may begin with. The first of them says 200, so that whoever
 // then has no answer to give can only break off; a repeat is told why.
 type beating struct {
-	w     http.ResponseWriter
-	every time.Duration
-	begun bool
+	w          http.ResponseWriter
+	every      time.Duration
+	enoughFunc func(*onejob.Job) bool // reports whether holding on brings nothing
+	begun      bool
 }
 
 // until is until with signs of life.
 func (b *beating) until(ctx context.Context, until untilFunc) (*onejob.Job, error) {
 	for {
 		beat, cancel := context.WithTimeout(ctx, b.every)
-		job, err := until(beat, answerable)
+		job, err := until(beat, b.enoughFunc)
 		cancel()
-		if err != nil || answerable(job) || ctx.Err() != nil {
+		if err != nil || b.enoughFunc(job) || ctx.Err() != nil {
 			return job, err
 		}
 		b.beat(job)

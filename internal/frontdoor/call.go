@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -121,8 +122,8 @@ func (d *doors) serve(w http.ResponseWriter, r *http.Request, v httpapi.Visit, c
 		w.Header().Set("Idempotent-Replayed", "true")
 	}
 	job := c.job
+	tell(w.Header(), job) // whatever comes of the waiting, the job is recorded
 	if v.WantsNoWait(r.Header) {
-		tell(w.Header(), job)
 		w.Header().Set("Preference-Applied", "respond-async")
 		err := v.WriteJob(w, job)
 		return err == nil, err
@@ -134,7 +135,7 @@ func (d *doors) serve(w http.ResponseWriter, r *http.Request, v httpapi.Visit, c
 		err := giveResponse(w, job)
 		return err == nil, err
 	}
-	if answerable(job) {
+	if d.answerable(job) {
 		return job.State.Terminal(), answer(w, job)
 	}
 	longest, doubtful := d.longest(v, r.Header), job.State == onejob.JobBlocked
@@ -147,12 +148,12 @@ func (d *doors) serve(w http.ResponseWriter, r *http.Request, v httpapi.Visit, c
 	}
 	defer done()
 	if c.model.Heartbeat <= 0 || doubtful {
-		if job, err = c.watch.Until(ctx, answerable); err != nil {
+		if job, err = c.watch.Until(ctx, d.answerable); err != nil {
 			return false, err
 		}
 		return job.State.Terminal(), answer(w, job)
 	}
-	b := &beating{w: w, every: c.model.Heartbeat}
+	b := &beating{w: w, every: c.model.Heartbeat, enoughFunc: d.answerable}
 	job, err = b.until(ctx, c.watch.Until)
 	switch {
 	case err != nil && b.begun:
@@ -177,11 +178,25 @@ func (d *doors) longest(v httpapi.Visit, h http.Header) time.Duration {
 }
 
 // answerable reports whether holding on brings nothing: the job has ended, or only a
-// person or a certificate helps. An attempt that is unknown may still be answered
-// late, while its connection lingers.
-func answerable(job *onejob.Job) bool {
-	if job.State == onejob.JobBlocked {
-		return job.Blocked == nil || job.Blocked.Reason != onejob.BlockAttemptUnknown
+// person or a certificate helps.
+func (d *doors) answerable(job *onejob.Job) bool {
+	switch {
+	case job.State != onejob.JobBlocked:
+		return job.State.Terminal()
+	case job.Blocked == nil || job.Blocked.Reason != onejob.BlockAttemptUnknown:
+		return true
 	}
-	return job.State.Terminal()
+	return len(job.Attempts) > 0 && !slices.ContainsFunc(job.Attempts, d.awaited)
+}
+
+// awaited reports whether an attempt may still be heard of by itself: its call has not
+// ended, and may linger for a late answer, or somebody asks about it or is told. Who
+// does not know waits.
+func (d *doors) awaited(a onejob.Attempt) bool {
+	if a.State != onejob.AttemptUnknown {
+		return a.State.InDoubt()
+	}
+	ended := a.Evidence.EndedMS > 0 || !a.LeaseOverAt.IsZero() && !d.opts.HeldFunc(a.JobID)
+	how, known := d.opts.Reconcile[a.Target]
+	return !ended || !known || how.Hears(&a)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/onejob-dev/onejob"
+	"github.com/onejob-dev/onejob/internal/frontdoor"
 	"github.com/onejob-dev/onejob/sim"
 )
 
@@ -183,6 +184,25 @@ func TestWhoDoesNotWantToWaitGetsTheJob(t *testing.T) {
 	got := w.post(chat, hello, "Idempotency-Key", "k1", "Prefer", "respond-async")
 	if got.status != http.StatusAccepted || got.header.Get("Location") == "" || got.header.Get("Preference-Applied") != "respond-async" {
 		t.Errorf("%d %v %s", got.status, got.header, got.body)
+	}
+}
+
+// Its job is recorded and goes on without it.
+func TestACallThatThereIsNoPlaceForIsToldItsJob(t *testing.T) {
+	t.Parallel()
+	m := newMouth(t)
+	defer close(m.says)
+	w := &world{t: t, store: newStore(), holding: 1}
+	w.run(w.targets(m.URL), kinds(), map[string]frontdoor.Model{"chat": {Kind: "chat", API: frontdoor.APIChat}})
+	m.say(t, head, word("hel"))
+	first := w.read(chat, streamed, "Idempotency-Key", "k1")
+	first.want(head + word("hel"))
+	for key, body := range map[string]string{"k2": plain, "k3": streamed} {
+		got := w.post(chat, body, "Idempotency-Key", key)
+		got.wantProblem(t, http.StatusTooManyRequests, onejob.CodeOverloaded)
+		if _, err := w.client.Get(t.Context(), "alice", got.header.Get("Onejob-Job-Id")); err != nil || got.header.Get("Retry-After") == "" || got.header.Get("X-Should-Retry") != "true" {
+			t.Errorf("headers %v: %v; want the job, and when to come back", got.header, err)
+		}
 	}
 }
 

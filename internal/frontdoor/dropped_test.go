@@ -41,3 +41,30 @@ func TestParametersThatTheWinnerWasNotSentAreTold(t *testing.T) {
 		t.Errorf("dropped %q of a request that has none", got.header.Get("Onejob-Params-Dropped"))
 	}
 }
+
+func TestParametersThatAStreamWasMadeWithoutAreToldWithItsHead(t *testing.T) {
+	t.Parallel()
+	m := newMouth(t)
+	p, err := openai.New(openai.Options{BaseURL: m.URL + "/v1", Model: "x", Map: map[string]string{"seed": "drop", "user": "drop"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, store: newStore()}
+	w.run([]onejob.Target{{Name: "gpt", Provider: p, Digest: p.Digest()}}, map[string]onejob.Kind{
+		"chat": {Policy: onejob.Policy{Effect: onejob.EffectNone, Targets: []string{"gpt"}}},
+	}, map[string]frontdoor.Model{"chat": {Kind: "chat", API: frontdoor.APIChat}})
+
+	const body = `{"model":"chat","stream":true,"messages":[{"role":"user","content":"hello"}],"seed":7,"user":"u"}`
+	m.say(t, head, word("hel"))
+	first, repeat := w.read(chat, body, "Idempotency-Key", "k1"), w.read(chat, body, "Idempotency-Key", "k1")
+	first.want(head + word("hel"))
+	m.say(t, stop, theEnd)
+	close(m.says)
+	first.want(stop + theEnd)
+	last := w.post(chat, body, "Idempotency-Key", "k1")
+	for name, h := range map[string]http.Header{"the first": first.resp.Header, "a repeat": repeat.resp.Header, "one after the end": last.header} {
+		if told := h.Get("Onejob-Params-Dropped"); told != "seed, user" {
+			t.Errorf("%s was told %q; want seed and user", name, told)
+		}
+	}
+}

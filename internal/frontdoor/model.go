@@ -70,6 +70,12 @@ type Options struct {
 	// Lease is how long a caller without a key is taken to be there if nothing is heard
 	// of this process. Zero means [onejob.DefaultWaiterLease].
 	Lease time.Duration
+	// Reconcile says how an attempt in doubt can be found out about, by target. What is in
+	// doubt at a target that is not here is waited for, as if there were a way.
+	Reconcile map[string]onejob.Reconcile
+	// HeldFunc reports whether a call of the job's is under way in this process, whatever
+	// became of its lease. Nil: none ever is.
+	HeldFunc func(jobID string) bool
 	// Since is what /models says of when models were made. Zero: 1970.
 	Since time.Time
 }
@@ -90,6 +96,9 @@ func New(opts Options) ([]httpapi.Door, error) {
 	opts.Heartbeat = cmp.Or(opts.Heartbeat, defaultHeartbeat)
 	opts.TakeOverWithin = cmp.Or(opts.TakeOverWithin, defaultTakeOverWithin)
 	opts.Lease = cmp.Or(opts.Lease, onejob.DefaultWaiterLease)
+	if opts.HeldFunc == nil {
+		opts.HeldFunc = func(string) bool { return false }
+	}
 	d := &doors{opts: opts, waiting: newKeeper(opts.Client, opts.Lease)}
 	all := []httpapi.Door{
 		{Pattern: "GET /openai/v1/models", Role: onejob.RoleViewer, Serve: d.listModels},

@@ -26,7 +26,7 @@ func (d *doors) stream(w http.ResponseWriter, r *http.Request, v httpapi.Visit, 
 	defer done()
 	f := d.opts.Client.Follow(v.Owner, c.job)
 	defer f.Stop()
-	s := &shown{w: w, r: r, visit: v, follower: f, heartbeat: d.opts.Heartbeat, eventsFunc: c.events()}
+	s := &shown{w: w, r: r, visit: v, follower: f, heartbeat: d.opts.Heartbeat, enoughFunc: d.answerable, eventsFunc: c.events()}
 	if err := s.follow(ctx, d.longest(v, r.Header)); err != nil {
 		return false, s.fail(err)
 	}
@@ -40,6 +40,8 @@ type shown struct {
 	visit     httpapi.Visit
 	follower  *onejob.Follower
 	heartbeat time.Duration
+	// enoughFunc reports whether holding on brings nothing of a job at all.
+	enoughFunc func(*onejob.Job) bool
 	// eventsFunc makes the stream of an answer that came whole. Nil: nobody can.
 	eventsFunc func(whole []byte) ([]byte, error)
 	begun      bool // the answer's head is out: what goes wrong now is an event
@@ -74,7 +76,7 @@ func (s *shown) follow(ctx context.Context, longest time.Duration) error {
 func (s *shown) enough(job *onejob.Job) bool {
 	a := s.follower.Attempt()
 	cut := a != nil && a.State == onejob.AttemptUnknown && (a.Outcome == onejob.OutcomeResultLost || !a.LeaseOverAt.IsZero())
-	return cut || answerable(job)
+	return cut || s.enoughFunc(job)
 }
 
 // end shows the end of the answer, or says why there is none.
@@ -131,6 +133,7 @@ func (s *shown) begin(contentType string) {
 	tell(h, job)
 	if a := s.follower.Attempt(); a != nil {
 		tellAttempt(h, a)
+		tellDropped(h, s.follower.DroppedParams())
 	}
 	if contentType == "" {
 		contentType = eventStream

@@ -30,6 +30,7 @@ type world struct {
 	store    *store
 	client   *onejob.Client
 	handler  http.Handler
+	holding  int // calls at once; zero: many
 	url      string
 	key      string
 }
@@ -75,7 +76,7 @@ func (w *world) run(targets []onejob.Target, kinds map[string]onejob.Kind, model
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	opts := frontdoor.Options{Client: w.client, Hold: 20 * time.Second, Models: models}
+	opts := frontdoor.Options{Client: w.client, Hold: 20 * time.Second, Models: models, HeldFunc: workers.Holds}
 	for _, c := range change {
 		c(&opts)
 	}
@@ -83,7 +84,7 @@ func (w *world) run(targets []onejob.Target, kinds map[string]onejob.Kind, model
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	handler, err := httpapi.New(httpapi.Options{Client: w.client, Keys: apikey.NewAuthenticator(w.store, apikey.Options{}), Doors: doors})
+	handler, err := httpapi.New(httpapi.Options{Client: w.client, Keys: apikey.NewAuthenticator(w.store, apikey.Options{}), Doors: doors, MaxHolding: w.holding})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -102,6 +103,7 @@ func kinds() map[string]onejob.Kind {
 	return map[string]onejob.Kind{
 		"chat":   {Policy: onejob.Policy{Effect: onejob.EffectNone, Targets: []string{"gpt"}}},
 		"brief":  {Policy: onejob.Policy{Effect: onejob.EffectExternal, Targets: []string{"gpt"}, Timeout: 200 * time.Millisecond, SendWithin: 100 * time.Millisecond, Linger: time.Minute}},
+		"short":  {Policy: onejob.Policy{Effect: onejob.EffectExternal, Targets: []string{"gpt"}, Timeout: 200 * time.Millisecond, SendWithin: 100 * time.Millisecond, Linger: 300 * time.Millisecond}},
 		"claude": {Policy: onejob.Policy{Effect: onejob.EffectNone, Targets: []string{"sonnet"}}},
 
 		"vectors":  {Policy: onejob.Policy{Effect: onejob.EffectNone, Targets: []string{"vectors"}}},

@@ -277,7 +277,7 @@ var mutations = []mutation{
 	},
 	{
 		name:  "restored jobs go on",
-		edits: []edit{{"decide.go", "if d.held() {", "if false {"}},
+		edits: []edit{{"decide_park.go", "if d.held() {", "if false {"}},
 		tests: []string{".", "./store/memory"},
 	},
 	{
@@ -302,7 +302,7 @@ var mutations = []mutation{
 	},
 	{
 		name:  "killers are tried for ever",
-		edits: []edit{{"decide.go", "if len(d.attempts) < ParkAfter {", "if true {"}},
+		edits: []edit{{"decide_park.go", "if len(d.attempts) < ParkAfter {", "if true {"}},
 		tests: []string{".", "./store/memory"},
 	},
 	{
@@ -407,12 +407,12 @@ var mutations = []mutation{
 	},
 	{
 		name:  "a declaration opens a race",
-		edits: []edit{{"decide.go", "d.job.Policy.Failover == FailoverDeclared && d.ask.Lane == 0", "d.job.Policy.Failover == FailoverDeclared"}},
+		edits: []edit{{"decide_fallback.go", "d.job.Policy.Failover == FailoverDeclared && d.ask.Lane == 0", "d.job.Policy.Failover == FailoverDeclared"}},
 		tests: []string{"-run", "TestStore/Gate/ADeclaration", "./store/sqlite"},
 	},
 	{
 		name:  "a second attempt inherits what let the first start",
-		edits: []edit{{"decide.go", "if target == d.job.firstTarget() {\n\t\treturn Verdict{Allowed: true}", "if target != \"\" {\n\t\treturn Verdict{Allowed: true}"}},
+		edits: []edit{{"decide_again.go", "if target == d.job.firstTarget() {\n\t\treturn Verdict{Allowed: true}", "if target != \"\" {\n\t\treturn Verdict{Allowed: true}"}},
 		tests: []string{"-run", "TestStore/Gate/ASecondAttempt", "./store/sqlite"},
 	},
 	{

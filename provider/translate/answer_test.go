@@ -109,6 +109,7 @@ func TestAWholeAnswerIsToldAsItsStream(t *testing.T) {
 		{"completion", "completion.json", func(body []byte) ([]byte, error) { return translate.ChatEvents(body, false) }},
 		{"completion_usage", "completion.json", func(body []byte) ([]byte, error) { return translate.ChatEvents(body, true) }},
 		{"message", "message.json", translate.MessageEvents},
+		{"response", "response.json", translate.ResponseEvents},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -127,11 +128,26 @@ func TestAWholeAnswerIsToldAsItsStream(t *testing.T) {
 			}
 		})
 	}
+	if got, err := translate.ResponseEvents([]byte(`{"object":"response","status":"incomplete","output":[{"content":[{"text":7}]},{"type":"message","content":[{"type":"output_text"}]}]}`)); err != nil {
+		t.Errorf("what a response need not say: %v; want %s told", err, got)
+	}
+	for _, body := range []string{
+		`{"object":"response","status":"in_progress","output":[]}`, `{"object":"response","output":[]}`, `{"status":"completed","output":[]}`,
+		`{"object":"response","status":"completed"}`, `{"object":"response","status":"completed","output":[1]}`,
+		`{"object":"response","status":"completed","output":[{"type":"message","content":[1]}]}`,
+	} {
+		if got, err := translate.ResponseEvents([]byte(body)); err == nil {
+			t.Errorf("%s became %s", body, got)
+		}
+	}
 	for _, body := range []string{``, `[]`, `{}`, `{"choices":[{}]}`, `{"content":{}}`, `{"content":[1]}`} {
 		if got, err := translate.ChatEvents([]byte(body), true); err == nil {
 			t.Errorf("%s became %s", body, got)
 		}
 		if got, err := translate.MessageEvents([]byte(body)); err == nil {
+			t.Errorf("%s became %s", body, got)
+		}
+		if got, err := translate.ResponseEvents([]byte(body)); err == nil {
 			t.Errorf("%s became %s", body, got)
 		}
 	}
@@ -156,5 +172,6 @@ func FuzzAnAnswerIsToldOrAnError(f *testing.F) {
 		_, _ = translate.ToMessage(body)
 		_, _ = translate.ChatEvents(body, true)
 		_, _ = translate.MessageEvents(body)
+		_, _ = translate.ResponseEvents(body)
 	})
 }

@@ -298,10 +298,7 @@ func (e *events) block(i int, v jsontext.Value) error {
 	if err != nil {
 		return err
 	}
-	values := map[string]jsontext.Value{}
-	for _, m := range members {
-		values[m.name] = m.value
-	}
+	values := valuesOf(members)
 	bits := pieces[literal(values["type"])]
 	var begun builder
 	for _, m := range members {

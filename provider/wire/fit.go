@@ -18,6 +18,9 @@ func Fit(req onejob.Request, moves map[string]string) (input []byte, dropped []s
 	if err != nil {
 		return nil, nil, Unfit(err.Error())
 	}
+	if len(dropped) > 0 && req.Dropped != nil {
+		req.Dropped(strings.Join(dropped, ","))
+	}
 	return input, dropped, nil
 }
 
