@@ -40,7 +40,7 @@ func (s *Signals) shown(id string) *showing {
 
 // hide forgets an answer that nobody makes or follows here any more.
 func (s *Signals) hide(id string) {
-	if shown := s.streaming[id]; shown.telling == 0 && len(shown.following) == 0 {
+	if shown := s.streaming[id]; shown != nil && shown.telling == 0 && len(shown.following) == 0 {
 		delete(s.streaming, id)
 	}
 }
