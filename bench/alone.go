@@ -47,11 +47,6 @@ func cannotBeAlone() string {
 
 // turnAlone does a contestant's turn in a namespace of its own.
 func (s *services) turnAlone(ctx context.Context, contest string, c contestant, d time.Duration) (f sample, err error) {
-	if c.prepare != nil { // there is no network later
-		if err := c.prepare(ctx, s); err != nil {
-			return nil, err
-		}
-	}
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err

@@ -43,16 +43,11 @@ func (b *bench) hold(ctx context.Context, c contest) (held, error) {
 		rounds = 1
 	}
 	h := held{Name: c.name, Title: c.title, About: c.about, Machine: thisMachine(), Rounds: rounds, Turn: b.settings.length.String()}
-	var able []contestant
-	for _, one := range chosen(c, b.settings) {
-		if missing := b.services.missing(one); missing != "" {
-			h.LeftOut = append(h.LeftOut, leftOut{Name: one.label(), Missing: missing})
-			continue
-		}
-		able = append(able, one)
+	able, out, err := b.able(ctx, c)
+	if h.LeftOut = out; err != nil {
+		return h, err
 	}
 	b.progress.begin(c.title, rounds*len(able))
-	var err error
 	if c.run != nil {
 		if len(able) > 0 {
 			h.Rows, err = c.run(ctx, b)
@@ -64,6 +59,24 @@ func (b *bench) hold(ctx context.Context, c contest) (held, error) {
 		c.after(h.Rows)
 	}
 	return h, err
+}
+
+// able are those who can take part in a contest, and those who cannot.
+func (b *bench) able(ctx context.Context, c contest) (able []contestant, out []leftOut, err error) {
+	b.progress.begin(c.title, 0)
+	for _, one := range chosen(c, b.settings) {
+		b.progress.say("what " + one.label() + " needs")
+		missing, err := b.services.missing(ctx, one)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", one.label(), err)
+		}
+		if missing != "" {
+			out = append(out, leftOut{Name: one.label(), Missing: missing})
+			continue
+		}
+		able = append(able, one)
+	}
+	return able, out, nil
 }
 
 func (s settings) wants(contest string) bool { return slices.Contains(s.contests, contest) }

@@ -57,11 +57,12 @@ type contestant struct {
 	durable string
 	// needs are programs without which it is left out, the ground's apart.
 	needs []string
-	// alone: its turns are done in a network namespace of its own, and before each there
-	// may be something to prepare outside of it.
-	alone   bool
+	// prepare gets what it is made of, before the contest; what cannot be had leaves it
+	// out. Nil: there is nothing to get.
 	prepare func(context.Context, *services) error
-	turn    func(ctx context.Context, s *services, d time.Duration) (sample, error)
+	// alone: its turns are done in a network namespace of its own.
+	alone bool
+	turn  func(ctx context.Context, s *services, d time.Duration) (sample, error)
 }
 
 func (c contestant) label() string {

@@ -56,7 +56,7 @@ func gateways() contest {
 				through(contestant{name: "Go reverse proxy, two flushes", durable: "both bodies in a file, which is never read"}, startKeepingProxy),
 				through(contestant{name: "onejob", on: onSQLite}, startFrontDoor(onSQLite)),
 				through(contestant{name: "onejob", on: onPostgres}, startFrontDoor(onPostgres)),
-				through(contestant{name: "Bifrost core", durable: nothing}, startBifrost),
+				through(bifrost(contestant{name: "Bifrost core", durable: nothing}), startBifrost),
 				through(portkey(contestant{name: "Portkey", durable: nothing}), startPortkey),
 				through(goModel(contestant{name: "GoModel, audit off", durable: nothing}), startGoModel(false)),
 				through(goModel(contestant{name: "GoModel, audit on", durable: "a log, up to 5 s after the answer"}), startGoModel(true)),

@@ -6,14 +6,26 @@ import (
 	"os/exec"
 )
 
-// startBifrost starts bench/bifrost, which is compiled once a run: a minute or two
-// where it is for the first time.
+// bifrost is the core of the gateway of that name in bench/bifrost, which is compiled
+// once a run: a minute or two where it is for the first time.
+func bifrost(c contestant) contestant {
+	c.prepare = func(ctx context.Context, s *services) error {
+		_, err := s.buildBifrost(ctx)
+		return err
+	}
+	return c
+}
+
+func (s *services) buildBifrost(ctx context.Context) (string, error) {
+	return s.buildIn(ctx, "bench/bifrost", "bifrost", ".")
+}
+
 func startBifrost(ctx context.Context, s *services, provider string) (*door, error) {
 	return s.startBifrost(ctx, "-provider", provider)
 }
 
 func (s *services) startBifrost(ctx context.Context, args ...string) (*door, error) {
-	program, err := s.buildIn(ctx, "bench/bifrost", "bifrost", ".")
+	program, err := s.buildBifrost(ctx)
 	if err != nil {
 		return nil, err
 	}

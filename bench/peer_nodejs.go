@@ -6,6 +6,7 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -21,7 +22,7 @@ var drivers embed.FS
 
 // nodeJS is a peer written for Node.js, driven by a small program of its own.
 func nodeJS(c contestant, driver string) contestant {
-	c.needs = append(c.needs, "node", "npm")
+	c = installed(c, "nodejs")
 	c.turn = func(ctx context.Context, s *services, d time.Duration) (sample, error) {
 		dir, err := s.installNodeJS(ctx, "nodejs")
 		if err != nil {
@@ -41,12 +42,25 @@ func nodeJS(c contestant, driver string) contestant {
 	return c
 }
 
+// installed needs the peers of a folder for Node.js.
+func installed(c contestant, folder string) contestant {
+	c.needs = append(c.needs, "node", "npm")
+	c.prepare = func(ctx context.Context, s *services) error {
+		_, err := s.installNodeJS(ctx, folder)
+		return err
+	}
+	return c
+}
+
 // installNodeJS installs the pinned peers of a folder once a run, in the one that is
 // thrown away. Their install scripts are not run.
 func (s *services) installNodeJS(ctx context.Context, folder string) (string, error) {
 	dir := filepath.Join(s.dir, folder)
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
+	}
+	if lacking := s.lacking[dir]; lacking != nil {
+		return "", lacking
 	}
 	files, err := fs.Sub(drivers, folder)
 	if err != nil {
@@ -58,7 +72,8 @@ func (s *services) installNodeJS(ctx context.Context, folder string) (string, er
 	cmd := exec.CommandContext(ctx, "npm", "install", "--no-audit", "--no-fund", "--ignore-scripts")
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("install the peers of Node.js: %w\n%s", err, out)
+		failed := s.lacks(dir, &unobtainable{what: "its packages cannot be installed", out: string(out), err: err})
+		return "", errors.Join(failed, os.RemoveAll(dir)) // it would count as installed
 	}
 	return dir, nil
 }

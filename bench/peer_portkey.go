@@ -10,11 +10,8 @@ import (
 
 // portkey is the gateway of that name, which listens on every address.
 func portkey(c contestant) contestant {
-	c.needs, c.alone = append(c.needs, "node", "npm"), true
-	c.prepare = func(ctx context.Context, s *services) error {
-		_, err := s.installNodeJS(ctx, "portkey")
-		return err
-	}
+	c = installed(c, "portkey")
+	c.alone = true
 	return c
 }
 

@@ -28,6 +28,9 @@ type services struct {
 	redis    *exec.Cmd // nil where Redis is not installed
 	redisAt  string
 	database int // of those made
+	// lacking are parts that could not be had, by where they would lie. They are not
+	// tried for again.
+	lacking map[string]*unobtainable
 }
 
 // clusterSettings are the same for every contestant.
@@ -131,22 +134,32 @@ func (s *services) startRedis(ctx context.Context) error {
 }
 
 // missing says what a contestant cannot do without here; empty for nothing.
-func (s *services) missing(c contestant) string {
+func (s *services) missing(ctx context.Context, c contestant) (string, error) {
 	switch {
 	case c.on == onPostgres && s.cluster == nil:
-		return "PostgreSQL is not installed"
+		return "PostgreSQL is not installed", nil
 	case c.on == onRedis && s.redis == nil:
-		return "redis-server is not installed"
+		return "redis-server is not installed", nil
 	}
 	for _, program := range c.needs {
 		if _, err := exec.LookPath(program); err != nil {
-			return program + " is not installed"
+			return program + " is not installed", nil
 		}
 	}
 	if c.alone {
-		return cannotBeAlone()
+		if why := cannotBeAlone(); why != "" {
+			return why, nil
+		}
 	}
-	return ""
+	if c.prepare == nil {
+		return "", nil
+	}
+	err := c.prepare(ctx, s)
+	var lacking *unobtainable
+	if ctx.Err() == nil && errors.As(err, &lacking) {
+		return lacking.why(), nil
+	}
+	return "", err
 }
 
 // newDatabase makes an empty database and returns its URL.

@@ -40,7 +40,7 @@ func timeouts() contest {
 				slowly(contestant{name: "onejob, effect external", on: onSQLite}, frontDoorWith("external", "")),
 				slowly(contestant{name: "onejob, effect external, not waiting for late answers", on: onSQLite}, frontDoorWith("external", "linger: 200ms, ")),
 				slowly(contestant{name: "onejob, effect none, a race after 500 ms", on: onSQLite}, frontDoorWith("none", "race: {after: 500ms, lanes: 2}, ")),
-				slowly(contestant{name: "Bifrost core, 2 retries and a fallback"}, bifrostWith("-timeout", "1", "-retries", "2")),
+				slowly(bifrost(contestant{name: "Bifrost core, 2 retries and a fallback"}), bifrostWith("-timeout", "1", "-retries", "2")),
 				slowly(portkey(contestant{name: "Portkey, a fallback"}), portkeyWith(fallback)),
 				slowly(portkey(contestant{name: "Portkey, 2 retries and a fallback"}), portkeyWith(retries)),
 				slowly(goModel(contestant{name: "GoModel, 3 retries and a fallback"}), startGoModelWithBackup),

@@ -12,8 +12,14 @@ import (
 // Each lane starts the one after it, so that they come one race.after apart.
 func (e *Engine) race(t *trial) {
 	start, ok := e.Reserve("")
-	if !ok {
-		return // busy: a race is a luxury
+	for !ok {
+		claim := e.slots.claiming()
+		if claim == nil {
+			e.opts.Logger.Debug("no race", "job_id", t.Job.ID, "lane", t.Attempt.Lane+1, "reason", "no slot is free")
+			return // busy: a race is a luxury
+		}
+		<-claim // it took every slot, and brings back what it has no jobs for
+		start, ok = e.Reserve("")
 	}
 	ctx, cancel := context.WithTimeout(e.hard, e.opts.Lease)
 	defer cancel()

@@ -10,6 +10,7 @@ type slots struct {
 	closed  bool
 	waiting bool          // due jobs wait, as far as the last look could tell
 	freed   chan struct{} // rung when a slot comes free while jobs wait
+	claim   chan struct{} // closed when the claim that has taken the free slots is over; nil: there is none
 }
 
 func newSlots(n int) *slots { return &slots{free: n, freed: make(chan struct{}, 1)} }
@@ -24,7 +25,24 @@ func (s *slots) takeAll() int {
 	n := s.free
 	s.free = 0
 	s.waiting = s.waiting || n == 0
+	if n > 0 {
+		s.claim = make(chan struct{})
+	}
 	return n
+}
+
+// claiming returns what is closed when the claim that has taken the free slots is over:
+// most of them are free again then. Nil: there is none, and what is not free is used.
+func (s *slots) claiming() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.claim
+}
+
+// over says that the claim is. The lock is held.
+func (s *slots) over() {
+	close(s.claim)
+	s.claim = nil
 }
 
 // takeOne takes a slot for a job that is being created, unless older jobs wait
@@ -46,6 +64,7 @@ func (s *slots) claimed(taken, used int, full bool) {
 	defer s.mu.Unlock()
 	s.free += taken - used
 	s.waiting = full
+	s.over()
 }
 
 // unclaimed returns the slots of a claim that failed. It rings nobody: claiming
@@ -54,6 +73,7 @@ func (s *slots) unclaimed(taken int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.free += taken
+	s.over()
 }
 
 // give returns one slot.

@@ -22,6 +22,7 @@ type raced struct {
 	Cost []struct {
 		Currency string `json:"currency"`
 		Micros   int64  `json:"micros"`
+		AtLeast  bool   `json:"at_least"`
 	} `json:"cost"`
 	Attempts []struct {
 		ID     string `json:"id"`

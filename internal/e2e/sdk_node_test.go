@@ -6,10 +6,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -27,6 +30,23 @@ func TestStockNodeClients(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s.meet(t, c)
+		})
+	}
+}
+
+func TestStockNodeClientsAreAnsweredByTargetsOfTheOtherAPI(t *testing.T) {
+	t.Parallel()
+	dir, p := installStockClients(t), newPairShop(t)
+	for _, c := range []struct {
+		stock
+		path string
+	}{
+		{stock{name: "OpenAIChat", ask: askNode(dir, "openai-chat.mjs")}, messagesPath},
+		{stock{name: "AnthropicMessages", ask: askNode(dir, "anthropic.mjs")}, chatPath},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p.meet(t, c.stock, c.path, true)
 		})
 	}
 }
@@ -52,8 +72,7 @@ func TestFiveEqualCallsOfAStockClientAreFiveThoughTwoLoseTheirConnections(t *tes
 	}
 }
 
-// installStockClients installs the pinned libraries in a folder that is thrown away.
-// Their install scripts are not run.
+// installStockClients installs the pinned libraries, once for all tests.
 func installStockClients(t *testing.T) string {
 	t.Helper()
 	if testing.Short() {
@@ -64,44 +83,58 @@ func installStockClients(t *testing.T) string {
 			t.Skipf("%s is not installed: %v", program, err)
 		}
 	}
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("nodejs")); err != nil {
+	dir, err := stockClients()
+	if err != nil {
 		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	npm := exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
-	npm.Dir = dir
-	if out, err := npm.CombinedOutput(); err != nil {
-		t.Fatalf("install the clients: %v\n%s", err, out)
 	}
 	return dir
 }
 
-// askNode asks by a program of Node.js, in a process of its own. It sees nothing of
-// the environment: libraries read credentials and addresses there.
+// stockClients is the folder with the libraries, which is thrown away with the programs.
+// Their install scripts are not run.
+var stockClients = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(filepath.Dir(program), "nodejs")
+	if err := os.CopyFS(dir, os.DirFS("nodejs")); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	npm := exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
+	npm.Dir = dir
+	if out, err := npm.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("install the clients: %w\n%s", err, out)
+	}
+	return dir, nil
+})
+
 func askNode(dir, script string) func(*testing.T, question) answered {
-	return func(t *testing.T, q question) answered {
+	return func(t *testing.T, q question) (a answered) {
 		t.Helper()
-		asked, err := json.Marshal(q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		node := exec.CommandContext(ctx, "node", script)
-		node.Dir, node.Env = dir, []string{"PATH=" + os.Getenv("PATH")}
-		node.Stdin = bytes.NewReader(asked)
-		var complaint bytes.Buffer
-		node.Stderr = &complaint
-		out, err := node.Output()
-		if err != nil {
-			t.Fatalf("%s: %v\n%s", script, err, complaint.Bytes())
-		}
-		var a answered
-		if err := json.Unmarshal(out, &a); err != nil {
-			t.Fatalf("%s prints %q: %v", script, out, err)
-		}
+		runNode(t, dir, script, q, &a)
 		return a
+	}
+}
+
+// runNode asks by a program of Node.js, in a process of its own. It sees nothing of
+// the environment: libraries read credentials and addresses there.
+func runNode(t *testing.T, dir, script string, question, reply any) {
+	t.Helper()
+	asked, err := json.Marshal(question)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	node := exec.CommandContext(ctx, "node", script)
+	node.Dir, node.Env = dir, []string{"PATH=" + os.Getenv("PATH")}
+	node.Stdin = bytes.NewReader(asked)
+	var complaint bytes.Buffer
+	node.Stderr = &complaint
+	out, err := node.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, complaint.Bytes())
+	}
+	if err := json.Unmarshal(out, reply); err != nil {
+		t.Fatalf("%s prints %q: %v", script, out, err)
 	}
 }

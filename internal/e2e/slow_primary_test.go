@@ -51,10 +51,25 @@ type slowPrimary struct {
 // newSlowPrimary starts one, whose kind chat has the given YAML.
 func newSlowPrimary(t *testing.T, storeURL, effect, kind string) *slowPrimary {
 	t.Helper()
+	return newSlowPrimaryBeside(t, storeURL, beside{
+		backup: `provider: openai, base_url: "%s/v1"`, contract: completions, inputFunc: prompted,
+	}, effect, kind)
+}
+
+// beside is what is beside a slow primary.
+type beside struct {
+	backup    string // the target, as YAML with a place for its URL
+	models    map[string]sim.Mind
+	contract  string
+	inputFunc func(text string) string // of its cases
+}
+
+func newSlowPrimaryBeside(t *testing.T, storeURL string, b beside, effect, kind string) *slowPrimary {
+	t.Helper()
 	s := &slowPrimary{
 		site:    &site{t: t, dir: t.TempDir(), store: storeURL},
-		primary: sim.ForTest(t, sim.Options{Default: sim.MustParse("late=2500ms")[0]}),
-		backup:  sim.ForTest(t, sim.Options{}),
+		primary: sim.ForTest(t, sim.Options{Default: sim.MustParse("late=2500ms")[0], Models: b.models}),
+		backup:  sim.ForTest(t, sim.Options{Models: b.models}),
 	}
 	terms, sandbox := "side_effects: none\n", "false"
 	if effect != "none" { // a certificate for an effect is had where nothing is real
@@ -66,9 +81,9 @@ func newSlowPrimary(t *testing.T, storeURL, effect, kind string) *slowPrimary {
 		if i == 0 {
 			tags = `,"tags":["hostile"]`
 		}
-		fmt.Fprintf(&cases, `{"id":"c-%d","input":%s%s}`+"\n", i, prompted(fmt.Sprintf("case %d", i)), tags)
+		fmt.Fprintf(&cases, `{"id":"c-%d","input":%s%s}`+"\n", i, b.inputFunc(fmt.Sprintf("case %d", i)), tags)
 	}
-	for name, text := range map[string]string{"chat.yaml": completions + terms, "cases.jsonl": cases.String()} {
+	for name, text := range map[string]string{"chat.yaml": b.contract + terms, "cases.jsonl": cases.String()} {
 		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -76,12 +91,12 @@ func newSlowPrimary(t *testing.T, storeURL, effect, kind string) *slowPrimary {
 	s.setUp(fmt.Sprintf(`
 targets:
   primary: {provider: openai, base_url: "%[1]s/v1", model: large, price: {input_micros: 3000000, output_micros: 3000000, currency: USD}, sandbox: %[2]s}
-  backup:  {provider: openai, base_url: "%[3]s/v1", model: medium, price: {input_micros: 1000000, output_micros: 1000000, currency: USD}, sandbox: %[2]s}
+  backup:  {%[3]s, model: medium, price: {input_micros: 1000000, output_micros: 1000000, currency: USD}, sandbox: %[2]s}
 kinds:
   chat: {effect: %[4]s, contract: chat.yaml, targets: [primary, backup], timeout: 1s, %[5]s}
 workers: {drain: 5s}
 secret: "a secret that all nodes share"
-`, s.primary.URL(), sandbox, s.backup.URL(), effect, kind))
+`, s.primary.URL(), sandbox, fmt.Sprintf(b.backup, s.backup.URL()), effect, kind))
 	s.run("contract", "verify", "chat", "--target", "backup", "--config", s.config(), "--store", s.store)
 	s.backup.Reset()
 	s.node = s.newNode()
@@ -103,7 +118,12 @@ type completed struct {
 
 func (s *slowPrimary) complete(key string, header ...string) completed {
 	s.t.Helper()
-	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, "http://"+s.addr+"/openai/v1/chat/completions", strings.NewReader(prompted("hello")))
+	return s.completeAs(prompted("hello"), key, header...)
+}
+
+func (s *slowPrimary) completeAs(text, key string, header ...string) completed {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, "http://"+s.addr+"/openai/v1/chat/completions", strings.NewReader(text))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -1,0 +1,57 @@
+package engine_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/onejob-dev/onejob"
+	"github.com/onejob-dev/onejob/engine"
+)
+
+// lateClaims is a store that takes its time to say that no jobs wait.
+type lateClaims struct {
+	onejob.Store
+	takes atomic.Int64
+}
+
+func (s *lateClaims) AttemptClaim(ctx context.Context, p onejob.AttemptClaimParams) (onejob.AttemptClaimResult, error) {
+	time.Sleep(time.Duration(s.takes.Load()))
+	return s.Store.AttemptClaim(ctx, p)
+}
+
+// A claim takes all free slots with it and brings most of them back. A lane whose time
+// comes meanwhile is late, and not left out: nobody would start it afterwards.
+func TestALaneWaitsForTheClaimThatHasTakenTheSlots(t *testing.T) {
+	s := &lateClaims{}
+	in(t, setting{
+		policy:  onejob.Policy{Targets: []string{"slow", "fast"}, Lanes: 2, RaceAfter: 2 * time.Second, Timeout: time.Hour},
+		targets: map[string]behaviour{"slow": answersAfter(time.Minute, "late"), "fast": answers("soon")},
+		engine:  engine.Options{PollInterval: 500 * time.Millisecond},
+		wrap:    func(store onejob.Store) onejob.Store { s.Store = store; return s },
+		direct:  true,
+	}, func(w *world) {
+		id := w.submit("1").ID
+		s.takes.Store(int64(5 * time.Second)) // longer than until the lane's time
+		time.Sleep(20 * time.Second)
+		if got, want := states(w.get(id)), "succeeded: 1@slow=running 2@fast=succeeded"; got != want {
+			t.Errorf("%s; want %s", got, want)
+		}
+	})
+}
+
+// Where slots are used, they are for jobs that wait.
+func TestALaneForWhichThereIsNoSlotIsLeftOut(t *testing.T) {
+	in(t, setting{
+		policy:  onejob.Policy{Targets: []string{"slow", "fast"}, Lanes: 2, RaceAfter: 2 * time.Second, Timeout: time.Hour},
+		targets: map[string]behaviour{"slow": answersAfter(time.Minute, "late"), "fast": answers("soon")},
+		engine:  engine.Options{PollInterval: 500 * time.Millisecond, Slots: 1},
+	}, func(w *world) {
+		id := w.submit("1").ID
+		time.Sleep(20 * time.Second)
+		if got, want := states(w.get(id)), "running: 1@slow=running"; got != want {
+			t.Errorf("%s; want %s", got, want)
+		}
+	})
+}
