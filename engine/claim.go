@@ -131,13 +131,21 @@ func (e *Engine) Reserve(target string) (onejob.StartParams, bool) {
 	if _, known := e.targets[target]; !known && target != "" {
 		return onejob.StartParams{}, false
 	}
-	if !e.slots.takeOne() {
-		return onejob.StartParams{}, false
+	start, _, ok := e.reserve()
+	return start, ok
+}
+
+// reserve takes a slot for one attempt. Where it takes none, claim is what may bring one
+// back, as [slots.takeOne] says.
+func (e *Engine) reserve() (start onejob.StartParams, claim <-chan struct{}, ok bool) {
+	taken, claim := e.slots.takeOne()
+	if !taken {
+		return onejob.StartParams{}, claim, false
 	}
 	e.working.add()
-	start := e.start
+	start = e.start
 	start.Since = time.Now()
-	return start, true
+	return start, nil, true
 }
 
 // Dispatch implements [onejob.Starter]. Nobody is told: whoever created the job, or

@@ -9,17 +9,21 @@ import (
 
 // race starts the next lane beside an attempt that has not answered, if a slot is
 // free and the store agrees: the guard, the gate and the budgets are its to hold.
-// Each lane starts the one after it, so that they come one race.after apart.
-func (e *Engine) race(t *trial) {
-	start, ok := e.Reserve("")
+// Each lane starts the one after it, so that they come one race.after apart. It waits for
+// no slot once over is closed.
+func (e *Engine) race(t *trial, over <-chan struct{}) {
+	start, claim, ok := e.reserve()
 	for !ok {
-		claim := e.slots.claiming()
 		if claim == nil {
 			e.opts.Logger.Debug("no race", "job_id", t.Job.ID, "lane", t.Attempt.Lane+1, "reason", "no slot is free")
 			return // busy: a race is a luxury
 		}
-		<-claim // it took every slot, and brings back what it has no jobs for
-		start, ok = e.Reserve("")
+		select {
+		case <-claim: // it took every slot, and brings back what it has no jobs for
+		case <-over: // who waits here holds up what came of the attempt itself
+			return
+		}
+		start, claim, ok = e.reserve()
 	}
 	ctx, cancel := context.WithTimeout(e.hard, e.opts.Lease)
 	defer cancel()

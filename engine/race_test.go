@@ -41,6 +41,38 @@ func TestALaneWaitsForTheClaimThatHasTakenTheSlots(t *testing.T) {
 	})
 }
 
+// What came of the first lane is not held up by one that cannot start yet.
+func TestALaneThatWaitsForAClaimHoldsNothingUp(t *testing.T) {
+	for name, tt := range map[string]struct {
+		timeout time.Duration
+		want    string
+	}{
+		"AnAnswer": {time.Hour, "succeeded: 1@slow=succeeded"},
+		"Silence":  {2500 * time.Millisecond, "blocked: 1@slow=unknown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, answered := &lateClaims{}, 3*time.Second
+			if tt.timeout < answered {
+				answered = time.Hour
+			}
+			in(t, setting{
+				policy:  onejob.Policy{Targets: []string{"slow", "fast"}, Lanes: 2, RaceAfter: 2 * time.Second, Timeout: tt.timeout},
+				targets: map[string]behaviour{"slow": answersAfter(answered, "soon"), "fast": answers("never asked")},
+				engine:  engine.Options{PollInterval: 500 * time.Millisecond},
+				wrap:    func(store onejob.Store) onejob.Store { s.Store = store; return s },
+				direct:  true,
+			}, func(w *world) {
+				id := w.submit("1").ID
+				s.takes.Store(int64(10 * time.Second))
+				time.Sleep(3500 * time.Millisecond)
+				if got := states(w.get(id)); got != tt.want {
+					t.Errorf("%s; want %s", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
 // Where slots are used, they are for jobs that wait.
 func TestALaneForWhichThereIsNoSlotIsLeftOut(t *testing.T) {
 	in(t, setting{

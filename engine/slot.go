@@ -31,14 +31,6 @@ func (s *slots) takeAll() int {
 	return n
 }
 
-// claiming returns what is closed when the claim that has taken the free slots is over:
-// most of them are free again then. Nil: there is none, and what is not free is used.
-func (s *slots) claiming() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.claim
-}
-
 // over says that the claim is. The lock is held.
 func (s *slots) over() {
 	close(s.claim)
@@ -46,15 +38,17 @@ func (s *slots) over() {
 }
 
 // takeOne takes a slot for a job that is being created, unless older jobs wait
-// for it.
-func (s *slots) takeOne() bool {
+// for it. Where it takes none, claim is closed when the claim that has taken the free
+// slots is over: most of them are free again then. Nil: there is no such claim, and what
+// is not free is used. Both are looked at at once, or a claim could end in between.
+func (s *slots) takeOne() (taken bool, claim <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || s.waiting || s.free == 0 {
-		return false
+		return false, s.claim
 	}
 	s.free--
-	return true
+	return true, nil
 }
 
 // claimed returns the slots that a claim of taken slots left over. When it came

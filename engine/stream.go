@@ -72,7 +72,7 @@ func (f *feed) dropped(names string) {
 	}
 }
 
-// settled is called once the attempt is recorded, which says the same.
+// settled is called once the attempt is recorded, which says the same, or never is from here.
 func (f *feed) settled() {
 	if f != nil && f.untold != nil {
 		f.untold()

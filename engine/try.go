@@ -118,6 +118,7 @@ func (e *Engine) call(t *trial) {
 	ctx, hangUp := context.WithCancel(e.hard)
 	defer hangUp()
 	f := e.feedOf(t, hangUp)
+	defer f.settled() // even if the provider's code ends the goroutine
 	v := e.keepVigil(t, f, hangUp)
 	s := func() said {
 		defer v.end() // even if the provider's code ends the goroutine
@@ -125,7 +126,6 @@ func (e *Engine) call(t *trial) {
 	}()
 	f.end(s.whole())
 	e.settle(t, s)
-	f.settled()
 }
 
 // silent is the outcome of an attempt that did not answer in time: nothing is proven.

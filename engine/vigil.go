@@ -14,8 +14,9 @@ type vigil struct {
 	trial  *trial
 	hangUp func()
 
-	race    alarm
-	silence alarm
+	race     alarm
+	raceOver chan struct{} // closed when no lane is to start any more; nil: none ever is
+	silence  alarm
 
 	// What silence leaves behind.
 	linger *time.Timer
@@ -31,9 +32,10 @@ func (e *Engine) keepVigil(t *trial, f *feed, hangUp func()) *vigil {
 	}
 	p := &t.Job.Policy
 	if p.RaceAfter > 0 && t.Attempt.Lane+1 < p.Lanes { // never in the last lane
+		v.raceOver = make(chan struct{})
 		v.race.set(p.RaceAfter, func() {
 			if !e.shows(t.ref.JobID) { // a race is over once an answer is shown
-				e.race(t)
+				e.race(t, v.raceOver)
 			}
 		})
 	}
@@ -45,7 +47,7 @@ func (e *Engine) keepVigil(t *trial, f *feed, hangUp func()) *vigil {
 // open for the linger.
 func (v *vigil) silent() {
 	e, t := v.engine, v.trial
-	v.race.stop()
+	v.endRace()
 	e.finish(t, t.silent())
 	t.slot.give()
 	e.held.drop(t)
@@ -60,11 +62,19 @@ func (v *vigil) heard() { v.silence.postpone(v.trial.Job.Policy.Timeout) }
 // end ends the vigil once the call has returned. What it began has ended then, too.
 func (v *vigil) end() {
 	if !v.silence.stop() {
-		v.race.stop()
+		v.endRace()
 		return
 	}
 	v.linger.Stop()
 	v.left()
+}
+
+// endRace has no other lane start any more. It is called once.
+func (v *vigil) endRace() {
+	if v.raceOver != nil {
+		close(v.raceOver)
+	}
+	v.race.stop()
 }
 
 // alarm calls a function once, later, unless it is stopped before.

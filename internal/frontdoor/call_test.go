@@ -104,6 +104,7 @@ func TestTokensAreCountedWithoutAJob(t *testing.T) {
 	}
 	w.post(counting, hello).wantProblem(t, 422, onejob.CodeInvalidJob)
 	w.post(counting, `{"model":"claude"}`).wantProblem(t, 502, onejob.CodeProviderFailed)
+	w.post(counting, `{"model":"claude","messages":[],"temperature":1e999}`).wantProblem(t, 400, onejob.CodePayloadNotCanonical)
 	if got, err := w.client.List(t.Context(), onejob.JobListParams{Owner: "alice"}); err != nil || len(got.Jobs) != 0 {
 		t.Errorf("%d jobs, %v; want none", len(got.Jobs), err)
 	}

@@ -21,6 +21,9 @@ func (d *doors) countTokens(w http.ResponseWriter, r *http.Request, v httpapi.Vi
 	if err != nil {
 		return err
 	}
+	if _, err := onejob.Canonical(body); err != nil { // nobody records it, who would look
+		return err
+	}
 	asked, err := read(body, APIMessages)
 	if err != nil {
 		return err

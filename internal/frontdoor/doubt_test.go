@@ -136,6 +136,32 @@ func TestALeaseThatIsOverEndsNoCallOfThisProcess(t *testing.T) {
 	}
 }
 
+func TestALeaseThatIsOverCutsNoStreamOfThisProcess(t *testing.T) {
+	t.Parallel()
+	m, looked := newMouth(t), make(chan struct{})
+	seen := sync.OnceFunc(func() { close(looked) })
+	w := newWorldAt(t, m.URL, callOnly, func(o *frontdoor.Options) {
+		holds := o.HeldFunc
+		o.HeldFunc = func(jobID string) bool {
+			defer seen()
+			return holds(jobID)
+		}
+	})
+	m.say(t, head, word("hel"))
+	got := w.read(chat, streamed, "Idempotency-Key", "k1")
+	got.want(head + word("hel"))
+	<-w.meanwhile(onejob.AttemptRunning, w.loseLease)
+	w.signals.JobChanged(got.resp.Header.Get("Onejob-Job-Id"))
+	select {
+	case <-looked:
+	case <-time.After(10 * time.Second):
+		t.Fatal("nobody looked whether the call goes on")
+	}
+	m.say(t, word("lo"), stop, theEnd)
+	close(m.says)
+	got.want(word("lo") + stop + theEnd)
+}
+
 func TestWhatWasLostWithAnotherProcessIsDoubtAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newCallOnly(t, "hold", func(o *frontdoor.Options) { o.HeldFunc = nil })

@@ -26,7 +26,7 @@ func (d *doors) stream(w http.ResponseWriter, r *http.Request, v httpapi.Visit, 
 	defer done()
 	f := d.opts.Client.Follow(v.Owner, c.job)
 	defer f.Stop()
-	s := &shown{w: w, r: r, visit: v, follower: f, heartbeat: d.opts.Heartbeat, enoughFunc: d.answerable, eventsFunc: c.events()}
+	s := &shown{w: w, r: r, visit: v, follower: f, heartbeat: d.opts.Heartbeat, enoughFunc: d.answerable, heldFunc: d.opts.HeldFunc, eventsFunc: c.events()}
 	if err := s.follow(ctx, d.longest(v, r.Header)); err != nil {
 		return false, s.fail(err)
 	}
@@ -42,6 +42,8 @@ type shown struct {
 	heartbeat time.Duration
 	// enoughFunc reports whether holding on brings nothing of a job at all.
 	enoughFunc func(*onejob.Job) bool
+	// heldFunc reports whether a call of the job's is under way in this process.
+	heldFunc func(jobID string) bool
 	// eventsFunc makes the stream of an answer that came whole. Nil: nobody can.
 	eventsFunc func(whole []byte) ([]byte, error)
 	begun      bool // the answer's head is out: what goes wrong now is an event
@@ -75,7 +77,7 @@ func (s *shown) follow(ctx context.Context, longest time.Duration) error {
 // and was cut off comes from nobody by itself, nor does one whose process is gone.
 func (s *shown) enough(job *onejob.Job) bool {
 	a := s.follower.Attempt()
-	cut := a != nil && a.State == onejob.AttemptUnknown && (a.Outcome == onejob.OutcomeResultLost || !a.LeaseOverAt.IsZero())
+	cut := a != nil && a.State == onejob.AttemptUnknown && (a.Outcome == onejob.OutcomeResultLost || !a.LeaseOverAt.IsZero() && !s.heldFunc(job.ID))
 	return cut || s.enoughFunc(job)
 }
 

@@ -30,6 +30,7 @@ type world struct {
 	store    *store
 	client   *onejob.Client
 	handler  http.Handler
+	signals  *onejob.Signals
 	holding  int // calls at once; zero: many
 	url      string
 	key      string
@@ -67,12 +68,12 @@ func newWorldAt(t *testing.T, provider string, change ...func(*frontdoor.Options
 // run serves models over targets.
 func (w *world) run(targets []onejob.Target, kinds map[string]onejob.Kind, models map[string]frontdoor.Model, change ...func(*frontdoor.Options)) {
 	w.t.Helper()
-	signals := &onejob.Signals{}
-	workers, err := engine.New(w.store, targets, engine.Options{Signals: signals, Drain: time.Second})
+	w.signals = &onejob.Signals{}
+	workers, err := engine.New(w.store, targets, engine.Options{Signals: w.signals, Drain: time.Second})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.client, err = onejob.New(w.store, onejob.Options{Secret: []byte("a secret of the instance"), Signals: signals, Starter: workers, Kinds: kinds})
+	w.client, err = onejob.New(w.store, onejob.Options{Secret: []byte("a secret of the instance"), Signals: w.signals, Starter: workers, Kinds: kinds})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -134,7 +134,7 @@ func TestAWholeAnswerIsToldAsItsStream(t *testing.T) {
 	for _, body := range []string{
 		`{"object":"response","status":"in_progress","output":[]}`, `{"object":"response","output":[]}`, `{"status":"completed","output":[]}`,
 		`{"object":"response","status":"completed"}`, `{"object":"response","status":"completed","output":[1]}`,
-		`{"object":"response","status":"completed","output":[{"type":"message","content":[1]}]}`,
+		`{"object":"response","status":"completed","output":[{"type":"message","id":"m","content":[1]}]}`,
 	} {
 		if got, err := translate.ResponseEvents([]byte(body)); err == nil {
 			t.Errorf("%s became %s", body, got)
@@ -150,6 +150,29 @@ func TestAWholeAnswerIsToldAsItsStream(t *testing.T) {
 		if got, err := translate.ResponseEvents([]byte(body)); err == nil {
 			t.Errorf("%s became %s", body, got)
 		}
+	}
+}
+
+// Stock clients put each bit where its item_id says, and read the probabilities of a text
+// that has none.
+func TestAStreamOfAResponseIsWhatItsClientsReadUnasked(t *testing.T) {
+	t.Parallel()
+	got, err := translate.ResponseEvents([]byte(`{"object":"response","status":"completed","output":[` +
+		`{"type":"message","id":"m","content":[{"type":"output_text","text":"hi"},{"type":"output_text","text":"ho","logprobs":null}]},` +
+		`{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"more","id":"x","content":[{"type":"output_text","text":"what"}]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(got)) {
+		if strings.Contains(line, `"type":"response.output_text.`) && !strings.Contains(line, `"logprobs":[]`) {
+			t.Errorf("a client would look for the probabilities in %s", line)
+		}
+		if strings.Contains(line, `"item_id":""`) || strings.Contains(line, `"item_id":"x"`) {
+			t.Errorf("a client would look for its item: %s", line)
+		}
+	}
+	if whole := `"item":{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}`; strings.Count(string(got), whole) != 2 {
+		t.Errorf("want a call without an id whole, twice: %s", got)
 	}
 }
 

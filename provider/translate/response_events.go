@@ -57,29 +57,46 @@ func (e *responseEvents) tell(kind string, says ...any) {
 	e.event(kind, b)
 }
 
-// itemInput is the member of an item that comes bit by bit, and what such a bit is called.
-var itemInput = map[string]struct{ member, event string }{
+// bits are a member that comes bit by bit, and what such a bit is called.
+type bits struct{ member, event string }
+
+// itemInput is what comes so of an item.
+var itemInput = map[string]bits{
 	"function_call":    {"arguments", "response.function_call_arguments"},
 	"custom_tool_call": {"input", "response.custom_tool_call_input"},
 }
 
+// itemLists are the members of an item whose parts come one by one.
+var itemLists = map[string][]parts{
+	"message":   {{"content", "content_index", "response.content_part"}},
+	"reasoning": {{"summary", "summary_index", "response.reasoning_summary_part"}, {"content", "content_index", "response.content_part"}},
+}
+
 // item writes one item: its beginning, what it says, its end. An item that is not known
-// is said at once.
+// is said at once, and so is one without an id: clients put a bit where its item_id is.
 func (e *responseEvents) item(i int, v jsontext.Value) error {
 	members, err := membersOf(at("output", i), v)
 	if err != nil {
 		return err
 	}
 	values := valuesOf(members)
-	where := []any{"item_id", literal(values["id"]), "output_index", i} // empty: it has none
-	input := itemInput[literal(values["type"])]
-	comes := values[input.member].Kind() == '"'
-	empty := map[string]any{"status": "in_progress", "content": []any{}, "summary": []any{}}
-	if comes {
-		empty[input.member] = ""
+	begun := map[string]any{"status": "in_progress"}
+	var lists []parts
+	var input bits
+	id := literal(values["id"])
+	if id != "" {
+		lists, input = itemLists[literal(values["type"])], itemInput[literal(values["type"])]
 	}
-	e.tell("response.output_item.added", "output_index", i, "item", changed(members, empty))
-	for _, p := range []parts{{"summary", "summary_index", "response.reasoning_summary_part"}, {"content", "content_index", "response.content_part"}} {
+	for _, p := range lists {
+		begun[p.member] = []any{}
+	}
+	comes := values[input.member].Kind() == '"'
+	if comes {
+		begun[input.member] = ""
+	}
+	where := []any{"item_id", id, "output_index", i}
+	e.tell("response.output_item.added", "output_index", i, "item", changed(members, begun))
+	for _, p := range lists {
 		if err := e.parts(p, values[p.member], where); err != nil {
 			return err
 		}
@@ -96,9 +113,11 @@ func (e *responseEvents) item(i int, v jsontext.Value) error {
 // parts are a list of an item, by what its parts are counted and announced.
 type parts struct{ member, index, event string }
 
-// partText is the member of a part that comes bit by bit, and what such a bit is called.
-var partText = map[string]struct{ member, event string }{
-	"output_text":    {"text", "response.output_text"},
+const outputText = "response.output_text"
+
+// partText is what comes bit by bit of a part.
+var partText = map[string]bits{
+	"output_text":    {"text", outputText},
 	"refusal":        {"refusal", "response.refusal"},
 	"reasoning_text": {"text", "response.reasoning_text"},
 	"summary_text":   {"text", "response.reasoning_summary_text"},
@@ -122,25 +141,29 @@ func (e *responseEvents) parts(p parts, v jsontext.Value, item []any) error {
 		text := partText[literal(values["type"])]
 		e.tell(p.event+".added", append(where, "part", changed(members, map[string]any{text.member: "", "annotations": []any{}, "logprobs": []any{}}))...)
 		if values[text.member].Kind() == '"' {
-			e.text(text.event, text.member, values, where)
+			e.text(text, values, where)
 		}
 		e.tell(p.event+".done", append(where, "part", raw(each))...)
 	}
 	return nil
 }
 
-// text writes a text in one piece, and what stands beside it.
-func (e *responseEvents) text(kind, member string, values map[string]jsontext.Value, where []any) {
-	said, beside := raw(values[member]), []any{}
-	if logprobs := values["logprobs"]; logprobs != nil {
+// text writes a text in one piece, and what stands beside it. Of an answer's own that is
+// a list of probabilities in any case: there are clients that read it unasked.
+func (e *responseEvents) text(t bits, values map[string]jsontext.Value, where []any) {
+	said, beside := raw(values[t.member]), []any{}
+	switch logprobs := values["logprobs"]; {
+	case logprobs.Kind() == '[':
 		beside = append(beside, "logprobs", raw(logprobs))
+	case t.event == outputText:
+		beside = append(beside, "logprobs", []any{})
 	}
-	e.tell(kind+".delta", append(append(where, "delta", said), beside...)...)
+	e.tell(t.event+".delta", append(append(where, "delta", said), beside...)...)
 	annotations, _ := list("annotations", values["annotations"]) // what is no list has none
 	for i, each := range annotations {
-		e.tell(kind+".annotation.added", append(where, "annotation_index", i, "annotation", raw(each))...)
+		e.tell(t.event+".annotation.added", append(where, "annotation_index", i, "annotation", raw(each))...)
 	}
-	e.tell(kind+".done", append(append(where, member, said), beside...)...)
+	e.tell(t.event+".done", append(append(where, t.member, said), beside...)...)
 }
 
 func valuesOf(members []member) map[string]jsontext.Value {
