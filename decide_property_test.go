@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/onejob-dev/onejob"
 	"pgregory.net/rapid"
+
+	"github.com/onejob-dev/onejob"
 )
 
 // ordeal is one job on its way through chance: every attempt that Decide starts

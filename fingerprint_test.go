@@ -11,8 +11,9 @@ import (
 	"time"
 	"unicode/utf16"
 
-	"github.com/onejob-dev/onejob"
 	"pgregory.net/rapid"
+
+	"github.com/onejob-dev/onejob"
 )
 
 func fingerprintOf(t tester, p onejob.SubmitParams) []byte {

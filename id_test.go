@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onejob-dev/onejob"
 	"pgregory.net/rapid"
+
+	"github.com/onejob-dev/onejob"
 )
 
 func TestAnIDCarriesItsPart(t *testing.T) {

@@ -6,8 +6,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/onejob-dev/onejob"
 	"pgregory.net/rapid"
+
+	"github.com/onejob-dev/onejob"
 )
 
 func TestPolicyDefaults(t *testing.T) {

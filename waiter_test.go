@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onejob-dev/onejob"
 	"pgregory.net/rapid"
+
+	"github.com/onejob-dev/onejob"
 )
 
 // keyless is a call without a key.

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -124,7 +123,6 @@ func (w *whole) live(ctx context.Context, key string) error {
 // steps lives one transaction a step.
 type steps struct {
 	store onejob.Store
-	n     atomic.Int64
 }
 
 func (s *steps) live(ctx context.Context, key string) error {

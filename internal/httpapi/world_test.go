@@ -1,7 +1,6 @@
 package httpapi_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -258,15 +257,6 @@ func (w *world) unknown(idempotencyKey, body string) (job, attempt string) {
 	a := w.claim()
 	w.finish(a, onejob.OutcomeUnknown, nil)
 	return job, a.ID
-}
-
-func compact(t *testing.T, b []byte) string {
-	t.Helper()
-	var out bytes.Buffer
-	if err := json.Compact(&out, b); err != nil {
-		t.Fatalf("no JSON: %v\n%s", err, b)
-	}
-	return out.String()
 }
 
 func (w *world) serve(r *http.Request) answer {
