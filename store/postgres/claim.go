@@ -2,8 +2,10 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -74,7 +76,7 @@ func (s *Store) claim(ctx context.Context, t *txn, due []onejob.JobRef, p onejob
 		return err
 	}
 	b = t.batch()
-	setAside(b, slices.Collect(maps.Keys(l.broken)))
+	setAside(b, slices.Collect(maps.Keys(l.broken)), asideFor)
 	stand(b, settled)
 	writeEvents(b, events)
 	nextDue(b, p, r)
@@ -93,21 +95,28 @@ func (s *Store) claim(ctx context.Context, t *txn, due []onejob.JobRef, p onejob
 	return nil
 }
 
+// How long a job that could not be claimed makes room for others. Other people's
+// transactions are short; what spoils a row stays until a person mends it.
+const (
+	asideFor     = time.Minute
+	asideForHeld = time.Second
+)
+
 // At the head of the queue a job that cannot be claimed would keep all others from
 // their turn.
 const sqlSetAside = `
-UPDATE job_states s SET run_after = onejob_now() + interval '1 minute', due = false
+UPDATE job_states s SET run_after = onejob_now() + $3::interval, due = false
   FROM unnest($1::smallint[], $2::text[]) AS u (part, job_id)
  WHERE s.part = u.part AND s.job_id = u.job_id AND s.state = 'queued'`
 
-// setAside queues the putting off of jobs whose rows cannot be read, or are
-// refused when written.
-func setAside(b *pgx.Batch, refs []onejob.JobRef) {
+// setAside queues the putting off of jobs whose rows cannot be read, are refused when
+// written, or need what somebody else holds.
+func setAside(b *pgx.Batch, refs []onejob.JobRef, wait time.Duration) {
 	if len(refs) == 0 {
 		return
 	}
 	parts, ids := refColumns(distinct(refs))
-	b.Queue(sqlSetAside, parts, ids)
+	b.Queue(sqlSetAside, parts, ids, wait)
 }
 
 // claimSingly claims the jobs of a batch that one of them spoiled. That one is set
@@ -115,7 +124,11 @@ func setAside(b *pgx.Batch, refs []onejob.JobRef) {
 func (s *Store) claimSingly(ctx context.Context, due []onejob.JobRef, p onejob.AttemptClaimParams, r *onejob.AttemptClaimResult) error {
 	r.Claimed, r.Settled = nil, nil
 	for _, ref := range due {
-		err := s.inTx(ctx, sqlBegin, func(t *txn) error { return s.claim(ctx, t, []onejob.JobRef{ref}, p, r) })
+		alone := func(t *txn) error { return s.claim(ctx, t, []onejob.JobRef{ref}, p, r) }
+		err := s.inTx(ctx, sqlBegin, alone)
+		if errors.As(err, new(spoiled)) {
+			err = s.inTx(ctx, sqlBegin, alone) // what it went by was taken back meanwhile, and is read anew
+		}
 		if err == nil {
 			continue
 		}
@@ -125,10 +138,16 @@ func (s *Store) claimSingly(ctx context.Context, due []onejob.JobRef, p onejob.A
 		if !ofRow(err) {
 			return onejob.Unavailable(err)
 		}
-		s.log.ErrorContext(ctx, "a due job cannot be claimed; it is set aside for a while", "job_id", ref.ID, "error", err)
+		wait := asideFor
+		if inTheWay(err) {
+			wait = asideForHeld
+			s.log.WarnContext(ctx, "another transaction holds what a due job needs to start; it is tried again soon", "job_id", ref.ID, "error", err)
+		} else {
+			s.log.ErrorContext(ctx, "a due job cannot be claimed; it is set aside for a while", "job_id", ref.ID, "error", err)
+		}
 		err = s.inTx(ctx, sqlBegin, func(t *txn) error {
 			b := t.batch()
-			setAside(b, []onejob.JobRef{ref})
+			setAside(b, []onejob.JobRef{ref}, wait)
 			return t.commit(ctx, b)
 		})
 		if err != nil && !ofRow(err) {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/onejob-dev/onejob"
+	"github.com/onejob-dev/onejob/internal/pgtest"
 	"github.com/onejob-dev/onejob/store/grouped"
 	"github.com/onejob-dev/onejob/store/postgres"
 )
@@ -192,6 +193,30 @@ func TestTxThatRepeatsAKeyDoesNotKeepItsJobFromBeingClaimed(t *testing.T) {
 	r, err := s.AttemptClaim(t.Context(), onejob.AttemptClaimParams{StartParams: starter, Max: 1})
 	if err != nil || len(r.Claimed) != 1 {
 		t.Errorf("the claim answered %+v, %v; want the job's attempt", r, err)
+	}
+}
+
+// A job that a claim cannot start while somebody's transaction is open steps aside for
+// a moment, not for as long as one whose row is spoiled.
+func TestAJobWhoseStartMeetsAnOpenTransactionIsDueAgainSoon(t *testing.T) {
+	t.Parallel()
+
+	url := schema(t)
+	s, tx := open(t, url), begin(t, url)
+	clock := pgtest.Clock(t, url)
+	id := create(t, s, intent(t, "k"))[0].Job.ID
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE attempts IN EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	if r := claim(t, s, 1); len(r.Claimed) != 0 {
+		t.Errorf("a claim started %+v while nothing could be written", r.Claimed)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(2 * time.Second)
+	if r := claim(t, s, 1); len(r.Claimed) != 1 || r.Claimed[0].Job.ID != id {
+		t.Errorf("two seconds later a claim answered %+v; want the job", r)
 	}
 }
 
