@@ -1,5 +1,5 @@
-// Package pgtest gives tests a PostgreSQL of their own: one throw-away cluster
-// per test process, started when first asked for, and one schema per test.
+// Package pgtest gives tests a PostgreSQL of their own: one throw-away cluster per
+// test process, started when first asked for, and one schema or database per test.
 //
 // With ONEJOB_TEST_POSTGRES set to a URL, that server is used and none is
 // started. Tests are skipped only when there is neither such a URL nor the
@@ -8,25 +8,27 @@ package pgtest
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"net/url"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // EnvURL names the environment variable with the URL of a server to use.
 const EnvURL = "ONEJOB_TEST_POSTGRES"
 
-// The one cluster of this process: starting it takes seconds.
+// The one server of this process: starting a cluster takes seconds. What tests have
+// made and dropped goes through few connections, since each is a process.
 var shared struct {
 	sync.Mutex
-	cluster *Cluster
+	url     string
+	cluster *Cluster // nil: somebody's
+	manager *pgxpool.Pool
 	err     error
 }
 
@@ -52,14 +54,30 @@ func MainOnly(m *testing.M) int {
 func Stop() {
 	shared.Lock()
 	defer shared.Unlock()
+	if shared.manager != nil {
+		shared.manager.Close()
+	}
 	if shared.cluster != nil {
 		_ = shared.cluster.Remove()
-		shared.cluster = nil
 	}
+	shared.url, shared.manager, shared.cluster = "", nil, nil
 }
 
 // URL returns the URL of an empty schema, which is dropped when the test ends.
 func URL(t testing.TB) string {
+	t.Helper()
+	server, schema := usable(t), newName()
+	manage(t, t.Context(), "CREATE SCHEMA "+schema)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		manage(t, ctx, "DROP SCHEMA "+schema+" CASCADE")
+	})
+	return withSearchPath(t, server, schema)
+}
+
+// usable returns the URL of a server that runs, or skips the test for want of one.
+func usable(t testing.TB) string {
 	t.Helper()
 	server, err := serverURL(t.Context())
 	if errors.Is(err, ErrNoPrograms) {
@@ -68,29 +86,35 @@ func URL(t testing.TB) string {
 	if err != nil {
 		t.Fatal("start a PostgreSQL:", err)
 	}
-	schema := "onejob_" + strings.ToLower(rand.Text())
-	execute(t, t.Context(), server, "CREATE SCHEMA "+schema)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-		defer cancel()
-		execute(t, ctx, server, "DROP SCHEMA "+schema+" CASCADE")
-	})
-	return withSearchPath(t, server, schema)
+	return server
 }
 
 func serverURL(ctx context.Context) (string, error) {
-	if u := os.Getenv(EnvURL); u != "" {
-		return u, nil
-	}
 	shared.Lock()
 	defer shared.Unlock()
-	if shared.cluster == nil && shared.err == nil {
-		shared.cluster, shared.err = startCluster(ctx)
+	if shared.url == "" && shared.err == nil {
+		shared.err = findServer(ctx)
 	}
-	if shared.err != nil {
-		return "", shared.err
+	return shared.url, shared.err
+}
+
+func findServer(ctx context.Context) error {
+	url := os.Getenv(EnvURL)
+	if url == "" {
+		c, err := startCluster(ctx)
+		if err != nil {
+			return err
+		}
+		url, shared.cluster = c.URL(), c
 	}
-	return shared.cluster.URL(), nil
+	c, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return err
+	}
+	c.MaxConns = 4
+	shared.manager, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), c)
+	shared.url = url
+	return err
 }
 
 func startCluster(ctx context.Context) (*Cluster, error) {
@@ -116,14 +140,22 @@ func withSearchPath(t testing.TB, server, schema string) string {
 	return u.String()
 }
 
-func execute(t testing.TB, ctx context.Context, url, sql string, args ...any) {
+// manage runs one statement at the server.
+func manage(t testing.TB, ctx context.Context, sql string) {
+	t.Helper()
+	if _, err := shared.manager.Exec(ctx, sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func execute(t testing.TB, ctx context.Context, url, sql string) {
 	t.Helper()
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	if _, err := conn.Exec(ctx, sql, args...); err != nil {
+	if _, err := conn.Exec(ctx, sql); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
 }
