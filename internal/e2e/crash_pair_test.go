@@ -87,30 +87,37 @@ func TestAMigrationKilledAtAnyCommitCanBeRunAgain(t *testing.T) {
 	t.Parallel()
 	onBothStoresAtOnce(t, func(t *testing.T, store func(*testing.T) string) {
 		const enough = 30
-		killed := 0
-		for ; killed < enough; killed++ {
+		var killed []*site
+		for len(killed) < enough {
 			s := newBareCrashSite(t, store(t), shortWork, sim.Options{})
-			cmd := s.crash("--do", "migrate", "--at", "migrate.within", "--spare", fmt.Sprint(killed))
+			cmd := s.crash("--do", "migrate", "--at", "migrate.within", "--spare", fmt.Sprint(len(killed)))
 			out, err := cmd.CombinedOutput()
 			if err == nil {
 				break // it has no more commits
 			}
 			if status := cmd.ProcessState.ExitCode(); status != -1 {
-				t.Fatalf("the migration ended with %d at commit %d, and was not killed:\n%s", status, killed+1, out)
+				t.Fatalf("the migration ended with %d at commit %d, and was not killed:\n%s", status, len(killed)+1, out)
 			}
-			s.prepare()
-			n := s.newNode()
-			n.start()
-			r, err := n.submitKind(t.Context(), asked, "one")
-			if err != nil {
-				t.Fatal(err)
-			}
-			n.settlesAs(t, r.job.ID, once.states, once.executions)
-			n.kill()
+			killed = append(killed, s)
 		}
-		t.Logf("killed at each of %d commits", killed)
-		if killed < 2 || killed == enough {
-			t.Errorf("a migration was killed at %d commits; it has more than one and fewer than %d", killed, enough)
+		t.Logf("killed at each of %d commits", len(killed))
+		if len(killed) < 2 || len(killed) == enough {
+			t.Errorf("a migration was killed at %d commits; it has more than one and fewer than %d", len(killed), enough)
+		}
+		for i, s := range killed {
+			t.Run(fmt.Sprint("at commit ", i+1), func(t *testing.T) {
+				t.Parallel() // each waits until the lock of the dead is stale
+				s.t = t
+				s.prepare()
+				n := s.newNode()
+				n.start()
+				r, err := n.submitKind(t.Context(), asked, "one")
+				if err != nil {
+					t.Fatal(err)
+				}
+				n.settlesAs(t, r.job.ID, once.states, once.executions)
+				n.kill()
+			})
 		}
 	})
 }
