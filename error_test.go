@@ -103,7 +103,7 @@ func TestUnavailableKeepsWhatIsKnown(t *testing.T) {
 	}
 	cause := errors.New("dial 10.0.0.1: connection refused")
 	err := onejob.Unavailable(cause)
-	e := wantCode(t, err, onejob.CodeStoreUnavailable)
+	e := wantError(t, err, onejob.CodeStoreUnavailable)
 	if !errors.Is(err, cause) || e.RetryAfter != time.Second {
 		t.Errorf("Unavailable = %v, retry after %s; want the cause kept and a second", err, e.RetryAfter)
 	}
