@@ -192,7 +192,8 @@ func testResolveTwice(f *fixture) {
 func testResolveBatch(f *fixture) {
 	a, b := f.unknown("k1"), f.running("k2")
 	results, err := f.s.AttemptResolve(f.Context(), []onejob.AttemptResolveParams{
-		rulingOf(b, onejob.OutcomeSucceeded), {ID: "att_none", Outcome: onejob.OutcomeSucceeded},
+		rulingOf(b, onejob.OutcomeSucceeded),
+		{ID: "att_none", Outcome: onejob.OutcomeSucceeded},
 		rulingOf(a, onejob.OutcomeSucceeded), rulingOf(a, onejob.OutcomeSucceeded),
 	})
 	f.noError(err)
