@@ -42,8 +42,10 @@ generate: ## rewrite what is printed from code: OpenAPI, the configuration's sch
 check-generate: generate ## fail if that changes anything
 	git diff --exit-code api docs
 
-lint: ## golangci-lint, if it is installed
+lint: ## golangci-lint over the three modules: CONTRIBUTING.md says which version
 	golangci-lint run
+	cd internal/e2e && golangci-lint run -c ../../.golangci.yml
+	cd bench && golangci-lint run -c ../.golangci.yml
 
 check: ## what a change must pass
 	gofmt -l . | (! grep .)

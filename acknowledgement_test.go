@@ -43,7 +43,7 @@ func TestAStoreThatDoesNotConfirmTwiceIsUnavailable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, losing(2))
 	job, existed, err := w.client.Submit(t.Context(), drawing(`1`))
-	if e := wantCode(t, err, onejob.CodeStoreUnavailable); job != nil || existed || !errors.Is(err, errCut) || e.RetryAfter <= 0 {
+	if e := wantError(t, err, onejob.CodeStoreUnavailable); job != nil || existed || !errors.Is(err, errCut) || e.RetryAfter <= 0 {
 		t.Errorf("Submit = %v, %t, %v; want only the error, its cause and when to ask again", job, existed, err)
 	}
 	// It was committed after all; the same key finds it.

@@ -96,7 +96,7 @@ func TestAPressWithoutAFreeSlotIsAskedToComeAgain(t *testing.T) {
 	w := newWorld(t, starting(s))
 	job, _ := w.submit(drawing(`1`))
 	_, _, err := w.client.StartAttempt(t.Context(), press(job, "press-1", ""))
-	if e := wantCode(t, err, onejob.CodeOverloaded); e.RetryAfter <= 0 {
+	if e := wantError(t, err, onejob.CodeOverloaded); e.RetryAfter <= 0 {
 		t.Error("the refusal does not say when to come again")
 	}
 	if got := len(w.get(job.ID).Attempts); got != 0 {
@@ -125,7 +125,7 @@ func TestResolvingLetsTheJobGoOn(t *testing.T) {
 	p := onejob.AttemptResolveParams{ID: unknown.ID, Owner: "alice", Actor: "bob", Outcome: onejob.OutcomeNotExecuted, Evidence: "their log"}
 
 	_, _, err := w.client.Resolve(t.Context(), p)
-	if e := wantCode(t, err, onejob.CodeQuarantined); e.RetryAfter <= time.Minute {
+	if e := wantError(t, err, onejob.CodeQuarantined); e.RetryAfter <= time.Minute {
 		t.Errorf("quarantine ends in %s; want most of the target's hour", e.RetryAfter)
 	}
 	w.advance(2 * time.Hour)

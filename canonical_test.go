@@ -112,7 +112,7 @@ func TestCanonicalRefusesWhatIsNotOneJSONValue(t *testing.T) {
 func checkRefused(t *testing.T, raw string, code onejob.Code) {
 	t.Helper()
 	got, err := onejob.Canonical([]byte(raw))
-	e := wantCode(t, err, code)
+	e := wantError(t, err, code)
 	if got != nil {
 		t.Errorf("beside the error came %q", got)
 	}

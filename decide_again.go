@@ -44,8 +44,9 @@ func whyNowhere(last *Attempt) string {
 	switch last.Outcome {
 	case OutcomeExecutedFailed, OutcomeContractViolation, OutcomeCancelled:
 		return "the answer had begun to be shown, so that no other may follow"
+	default:
+		return "the input was refused"
 	}
-	return "the input was refused"
 }
 
 // mayRepeat says whether the same target may be tried again. Under an effect,

@@ -312,6 +312,7 @@ func (o *ordeal) unblock(d onejob.Decision) bool {
 		o.now = o.now.Add(time.Second)
 		o.job.UnblockedAt, o.job.Blocked = o.now, nil
 		return o.unblocks < 3
+	case onejob.BlockFailoverNotCertified, onejob.BlockFailoverUnproven, onejob.BlockTargetsExhaustedUnproven:
 	}
 	return false
 }

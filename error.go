@@ -98,7 +98,7 @@ type Error struct {
 	Err error // cause; never sent over the wire
 }
 
-// ReasonRowLocked, with [CodeStoreUnavailable], says that somebody else's open
+// ReasonRowLocked says, with [CodeStoreUnavailable], that somebody else's open
 // transaction holds this one row: nothing was changed, and the same call for that
 // row alone may wait for the transaction to end.
 const ReasonRowLocked = "row_locked"

@@ -17,7 +17,13 @@ type tester interface {
 }
 
 // wantCode checks an error's code, and that it is an [*onejob.Error] at all.
-func wantCode(t tester, err error, code onejob.Code) *onejob.Error {
+func wantCode(t tester, err error, code onejob.Code) {
+	t.Helper()
+	_ = wantError(t, err, code)
+}
+
+// wantError is wantCode for those who look at the rest of the error, too.
+func wantError(t tester, err error, code onejob.Code) *onejob.Error {
 	t.Helper()
 	var e *onejob.Error
 	if !errors.As(err, &e) || e.Code != code {

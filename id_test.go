@@ -102,7 +102,11 @@ func TestPartOfIsFrozen(t *testing.T) {
 		owner, key string
 		want       uint8
 	}{
-		{"", "", 210}, {"alice", "k1", 134}, {"alice", "k2", 124}, {"bob", "k1", 12}, {"parent/sub", "order-42", 148},
+		{"", "", 210},
+		{"alice", "k1", 134},
+		{"alice", "k2", 124},
+		{"bob", "k1", 12},
+		{"parent/sub", "order-42", 148},
 		{"alice", strings.Repeat("k", 255), 109},
 	} {
 		if got := onejob.PartOf(tt.owner, tt.key); got != tt.want {

@@ -21,39 +21,46 @@ func TestCostsCountEveryAttemptByCurrency(t *testing.T) {
 		{"NothingWasTried", nil, nil},
 		{"NoPriceWasTold", []onejob.Attempt{cost(onejob.AttemptSucceeded, 0, "")}, nil},
 		{
-			"LosersAndFailuresAreIncluded", []onejob.Attempt{
+			"LosersAndFailuresAreIncluded",
+			[]onejob.Attempt{
 				cost(onejob.AttemptFailed, 1, "EUR"), cost(onejob.AttemptDiscarded, 10, "EUR"), cost(onejob.AttemptSucceeded, 100, "EUR"),
 			},
 			[]onejob.Cost{{Currency: "EUR", Micros: 111}},
 		},
 		{
-			"CurrenciesAreNotAdded", []onejob.Attempt{
+			"CurrenciesAreNotAdded",
+			[]onejob.Attempt{
 				cost(onejob.AttemptFailed, 1, "USD"), cost(onejob.AttemptFailed, 2, "EUR"), cost(onejob.AttemptSucceeded, 3, "USD"),
 			},
 			[]onejob.Cost{{Currency: "USD", Micros: 4}, {Currency: "EUR", Micros: 2}},
 		},
 		{
-			"AnAttemptInDoubtMayStillBeCharged", []onejob.Attempt{cost(onejob.AttemptFailed, 1, "USD"), cost(onejob.AttemptUnknown, 0, "")},
+			"AnAttemptInDoubtMayStillBeCharged",
+			[]onejob.Attempt{cost(onejob.AttemptFailed, 1, "USD"), cost(onejob.AttemptUnknown, 0, "")},
 			[]onejob.Cost{{Currency: "USD", Micros: 1, AtLeast: true}},
 		},
 		{
-			"SoMayARunningOne", []onejob.Attempt{cost(onejob.AttemptRunning, 0, ""), cost(onejob.AttemptFailed, 1, "USD")},
+			"SoMayARunningOne",
+			[]onejob.Attempt{cost(onejob.AttemptRunning, 0, ""), cost(onejob.AttemptFailed, 1, "USD")},
 			[]onejob.Cost{{Currency: "USD", Micros: 1, AtLeast: true}},
 		},
 		{
-			"AnExecutedOneThatToldNoPriceWasPaidForToo", []onejob.Attempt{
+			"AnExecutedOneThatToldNoPriceWasPaidForToo",
+			[]onejob.Attempt{
 				cost(onejob.AttemptFailed, 5, "USD"), cost(onejob.AttemptSucceeded, 0, ""),
 			},
 			[]onejob.Cost{{Currency: "USD", Micros: 5, AtLeast: true}},
 		},
 		{
-			"ARefusalCostsNothing", []onejob.Attempt{
+			"ARefusalCostsNothing",
+			[]onejob.Attempt{
 				cost(onejob.AttemptSucceeded, 5, "USD"), {State: onejob.AttemptFailed, Outcome: onejob.OutcomeRefused},
 			},
 			[]onejob.Cost{{Currency: "USD", Micros: 5}},
 		},
 		{
-			"OneThatSentNothingMayNot", []onejob.Attempt{cost(onejob.AttemptFailed, 1, "USD"), cost(onejob.AttemptStarting, 0, "")},
+			"OneThatSentNothingMayNot",
+			[]onejob.Attempt{cost(onejob.AttemptFailed, 1, "USD"), cost(onejob.AttemptStarting, 0, "")},
 			[]onejob.Cost{{Currency: "USD", Micros: 1}},
 		},
 	} {

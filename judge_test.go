@@ -65,7 +65,7 @@ func TestAConflictNeverTellsWhatDiffers(t *testing.T) {
 	t.Parallel()
 	job := &onejob.Job{ID: "job_1", Fingerprint: []byte("one"), Kind: "charge", Target: "acme", Input: []byte("4711")}
 	err := onejob.JudgeRepeat(job, &onejob.JobCreateParams{Fingerprint: []byte("two"), Kind: "draw", Input: []byte("4712")})
-	e := wantCode(t, err, onejob.CodeKeyConflict)
+	e := wantError(t, err, onejob.CodeKeyConflict)
 	if e.JobID != "job_1" {
 		t.Errorf("the conflict names job %q; want job_1", e.JobID)
 	}
@@ -88,7 +88,7 @@ func TestWhatMayBeSuperseded(t *testing.T) {
 		}
 	}
 	loser := &onejob.Job{ID: "job_1", State: onejob.JobSucceeded, Attempts: tries(held("a", onejob.AttemptSucceeded), held("b", onejob.AttemptUnknown))}
-	if e := wantCode(t, onejob.CheckSuperseded(loser), onejob.CodeAttemptUnresolved); e.AttemptID != "att_2" {
+	if e := wantError(t, onejob.CheckSuperseded(loser), onejob.CodeAttemptUnresolved); e.AttemptID != "att_2" {
 		t.Errorf("the refusal names %q; want the attempt in doubt", e.AttemptID)
 	}
 	err := onejob.CheckSuperseded(&onejob.Job{ID: "job_1", State: onejob.JobFailed, SupersededBy: "job_2"})
@@ -138,7 +138,7 @@ func TestWhyAnAttemptThatSomebodyAskedForIsRefused(t *testing.T) {
 				}
 				return
 			}
-			if e := wantCode(t, err, tt.code); e.JobID != "job_1" || e.Reason != tt.reason {
+			if e := wantError(t, err, tt.code); e.JobID != "job_1" || e.Reason != tt.reason {
 				t.Errorf("the refusal names job %q, reason %q; want job_1, %q", e.JobID, e.Reason, tt.reason)
 			}
 		})
@@ -151,7 +151,7 @@ func TestARefusalForDoubtSaysWhichAttemptAndSinceWhen(t *testing.T) {
 		ID: "job_1", State: onejob.JobBlocked, Attempts: tries(held("acme", onejob.AttemptUnknown)),
 		Blocked: &onejob.Blocked{Reason: onejob.BlockAttemptUnknown, AttemptID: "att_1", Since: noon},
 	}
-	e := wantCode(t, onejob.CheckAsked(job, onejob.Decision{Verb: onejob.Block}), onejob.CodeAttemptUnresolved)
+	e := wantError(t, onejob.CheckAsked(job, onejob.Decision{Verb: onejob.Block}), onejob.CodeAttemptUnresolved)
 	const want = "attempt 1 at acme is unknown since 2026-07-01T12:00:00Z; a second one could have its effect twice"
 	if e.AttemptID != "att_1" || e.Message != want {
 		t.Errorf("%s: %q; want att_1: %q", e.AttemptID, e.Message, want)

@@ -68,7 +68,7 @@ func TestParseKeyRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got, err := onejob.ParseKey(tt.header)
-			e := wantCode(t, err, tt.code)
+			e := wantError(t, err, tt.code)
 			if got != "" || e.Message == "" {
 				t.Errorf("ParseKey(%q) = %q with message %q; want no key and a message", tt.header, got, e.Message)
 			}

@@ -29,7 +29,10 @@ func TestWhatHappensHereIsToldToOthers(t *testing.T) {
 	want := []onejob.News{
 		{Changed: []string{"job_1"}, Outbox: true}, // nobody sends webhooks here yet
 		{Changed: []string{"job_2"}},
-		{Work: true}, {Cancelled: []string{"job_3"}}, {Questions: true}, {Outbox: true},
+		{Work: true},
+		{Cancelled: []string{"job_3"}},
+		{Questions: true},
+		{Outbox: true},
 	}
 	if diff := cmp.Diff(want, b.told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)

@@ -12,7 +12,7 @@ func TestNewTellsAllThatIsWrongAtOnce(t *testing.T) {
 	_, err := onejob.New(nil, onejob.Options{Secret: []byte("short"), MaxInputBytes: -1, PollInterval: -1, Kinds: map[string]onejob.Kind{
 		"draw": {}, "charge": {Policy: onejob.Policy{Effect: onejob.EffectExternal, Targets: []string{"a"}, Lanes: 2}},
 	}})
-	e := wantCode(t, err, onejob.CodeInvalidArgument)
+	e := wantError(t, err, onejob.CodeInvalidArgument)
 	for _, want := range []string{"Secret has 5 bytes", "MaxInputBytes", "PollInterval", `kind "draw"`, `kind "charge"`, "lanes above 1"} {
 		if !strings.Contains(e.Message, want) {
 			t.Errorf("New says %q; want %q in it", e.Message, want)
@@ -22,7 +22,7 @@ func TestNewTellsAllThatIsWrongAtOnce(t *testing.T) {
 		t.Errorf("New shows the secret: %v", err)
 	}
 	_, err = onejob.New(nil, onejob.Options{Secret: instanceSecret})
-	if e := wantCode(t, err, onejob.CodeInvalidArgument); !strings.Contains(e.Message, "Kinds is empty") {
+	if e := wantError(t, err, onejob.CodeInvalidArgument); !strings.Contains(e.Message, "Kinds is empty") {
 		t.Errorf("New says %q; want it to miss the kinds", e.Message)
 	}
 }
@@ -62,7 +62,7 @@ func TestARefusalNamesTheKindsThereAre(t *testing.T) {
 		p := drawing(`1`)
 		p.Kind = "unknown"
 		_, _, err := w.client.Submit(t.Context(), p)
-		if e := wantCode(t, err, onejob.CodeInvalidJob); !strings.Contains(e.Message, want) {
+		if e := wantError(t, err, onejob.CodeInvalidJob); !strings.Contains(e.Message, want) {
 			t.Errorf("the refusal says %q; want %q in it", e.Message, want)
 		}
 	}

@@ -103,7 +103,7 @@ func TestAPolicyIsRefused(t *testing.T) {
 			p := onejob.Policy{Effect: onejob.EffectNone, Targets: []string{"a"}}
 			tt.change(&p)
 			_, err := p.WithDefaults()
-			e := wantCode(t, err, onejob.CodeInvalidArgument)
+			e := wantError(t, err, onejob.CodeInvalidArgument)
 			if !strings.Contains(e.Message, tt.says) {
 				t.Errorf("the refusal says %q; want %q in it", e.Message, tt.says)
 			}
@@ -115,7 +115,7 @@ func TestAllFaultsOfAPolicyAreToldAtOnceAndInOneOrder(t *testing.T) {
 	t.Parallel()
 	p := onejob.Policy{Lanes: -1, MaxAttempts: -1, Timeout: -1, Linger: -1, Deadline: -1, Failover: "maybe"}
 	_, err := p.WithDefaults()
-	e := wantCode(t, err, onejob.CodeInvalidArgument)
+	e := wantError(t, err, onejob.CodeInvalidArgument)
 	for _, want := range []string{"effect", "targets", "lanes", "max_attempts", "timeout", "linger", "deadline", "failover"} {
 		if !strings.Contains(e.Message, want) {
 			t.Errorf("the refusal says %q; want %q in it", e.Message, want)

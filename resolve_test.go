@@ -62,7 +62,7 @@ func checkRulings(t *testing.T, rulings []ruling) {
 				}
 				return
 			}
-			e := wantCode(t, err, r.code)
+			e := wantError(t, err, r.code)
 			if e.JobID != "job_1" || e.RetryAfter != r.retry || !strings.Contains(e.Message, r.says) {
 				t.Errorf("job %q, retry after %s, %q; want job_1, %s, %q", e.JobID, e.RetryAfter, e.Message, r.retry, r.says)
 			}

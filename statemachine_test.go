@@ -84,7 +84,7 @@ var reasonSentences = map[onejob.BlockReason]string{
 // page is a Markdown page in the making.
 type page struct{ strings.Builder }
 
-func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
+func (p *page) line(format string, args ...any) { fmt.Fprintf(&p.Builder, format+"\n", args...) }
 
 func stateMachinePage(t *testing.T) string {
 	p := &page{}

@@ -58,7 +58,7 @@ func TestAKeyAnswersInEveryStateOfItsJob(t *testing.T) {
 				t.Errorf("the repeat is job %s (%s), existed %t; want %s (%s), true", again.ID, again.State, existed, job.ID, s)
 			}
 			_, existed, err := w.client.Submit(t.Context(), drawing(`{"prompt":"a dog"}`))
-			if e := wantCode(t, err, onejob.CodeKeyConflict); e.JobID != job.ID || !existed {
+			if e := wantError(t, err, onejob.CodeKeyConflict); e.JobID != job.ID || !existed {
 				t.Errorf("the conflict names job %q, existed %t; want %s, true", e.JobID, existed, job.ID)
 			}
 			if after := w.get(job.ID); len(after.Attempts) != len(job.Attempts) || after.State != s {
@@ -83,11 +83,11 @@ func TestAKeyIsJudgedByItsFingerprintAfterThePurgeToo(t *testing.T) {
 				t.Fatalf("purged %d jobs, %v; want 1", n, err)
 			}
 			_, _, err := w.client.Submit(t.Context(), drawing(`{"prompt":"a cat"}`))
-			if e := wantCode(t, err, onejob.CodeKeyExpired); e.JobID != job.ID {
+			if e := wantError(t, err, onejob.CodeKeyExpired); e.JobID != job.ID {
 				t.Errorf("the expired key names job %q; want %q", e.JobID, job.ID)
 			}
 			_, _, err = w.client.Submit(t.Context(), drawing(`{"prompt":"a dog"}`))
-			if e := wantCode(t, err, onejob.CodeKeyConflict); e.JobID != job.ID {
+			if e := wantError(t, err, onejob.CodeKeyConflict); e.JobID != job.ID {
 				t.Errorf("the conflict names job %q; want %q", e.JobID, job.ID)
 			}
 		})

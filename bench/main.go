@@ -10,6 +10,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -109,7 +110,9 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	r.print(os.Stdout)
+	var tables bytes.Buffer
+	r.print(&tables)
+	fmt.Print(tables.String())
 	if chosen.json != "" {
 		err = r.save(chosen.json)
 	}

@@ -40,20 +40,20 @@ func (p *progress) step(name string) {
 			each := time.Since(p.began) / time.Duration(p.done)
 			left = fmt.Sprintf("%s left", (each * time.Duration(turns-p.done)).Round(time.Second))
 		}
-		fmt.Fprintf(p.to, "\r\x1b[K[%s%s] %d/%d %s: %s %s", strings.Repeat("=", filled), strings.Repeat(" ", barWidth-filled), p.done, turns, p.title, name, left)
+		_, _ = fmt.Fprintf(p.to, "\r\x1b[K[%s%s] %d/%d %s: %s %s", strings.Repeat("=", filled), strings.Repeat(" ", barWidth-filled), p.done, turns, p.title, name, left)
 	}
 	p.done++
 }
 
 func (p *progress) clear() {
 	if p.to != nil {
-		fmt.Fprint(p.to, "\r\x1b[K")
+		_, _ = fmt.Fprint(p.to, "\r\x1b[K")
 	}
 }
 
 // say tells of something that is not a turn.
 func (p *progress) say(what string) {
 	if p.to != nil {
-		fmt.Fprintf(p.to, "\r\x1b[K%s: %s", p.title, what)
+		_, _ = fmt.Fprintf(p.to, "\r\x1b[K%s: %s", p.title, what)
 	}
 }

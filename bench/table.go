@@ -1,13 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
-	"io"
 	"strings"
 )
 
 // print writes all tables, in Markdown.
-func (r report) print(w io.Writer) {
+func (r report) print(w *bytes.Buffer) {
 	for _, h := range r.Contests {
 		h.print(w)
 	}
@@ -21,7 +21,7 @@ func (r report) print(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-func (h held) print(w io.Writer) {
+func (h held) print(w *bytes.Buffer) {
 	fmt.Fprintf(w, "### %s\n\n%s\n\n", h.Title, h.About)
 	fmt.Fprintf(w, "%s; %s.\n\n", h.Machine, h.turns())
 	if len(h.Rows) > 0 {
@@ -89,4 +89,4 @@ func (r row) cells(columns []column) []string {
 	return append(cells, r.Durable)
 }
 
-func line(w io.Writer, cells []string) { fmt.Fprintf(w, "| %s |\n", strings.Join(cells, " | ")) }
+func line(w *bytes.Buffer, cells []string) { fmt.Fprintf(w, "| %s |\n", strings.Join(cells, " | ")) }

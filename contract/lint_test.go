@@ -167,8 +167,10 @@ func TestCasesAreDistinctFitAndHostile(t *testing.T) {
 	t.Parallel()
 
 	runLint(t, []lintRow{
-		{"TheSameInputTwice", "", `{"id":"a","input":{"text":"one","limit":3},"tags":["hostile"]}` + "\n" + `{"id":"b","input":{"limit":3.0,"text":"\u006fne"}}`,
-			"cases.jsonl:2:1: input: case b has the input of a (cases.jsonl:1); a case counts once"},
+		{
+			"TheSameInputTwice", "", `{"id":"a","input":{"text":"one","limit":3},"tags":["hostile"]}` + "\n" + `{"id":"b","input":{"limit":3.0,"text":"\u006fne"}}`,
+			"cases.jsonl:2:1: input: case b has the input of a (cases.jsonl:1); a case counts once",
+		},
 		{"TooFew", edit(t, small, "min_distinct: 2", "min_distinct: 3"), "", "c.yaml:34:3: cases.min_distinct: there are 2 distinct cases; min_distinct asks for 3"},
 		{"NoneHostile", "", edit(t, smallCases, `"hostile"`, `"nice"`), `c.yaml:33:3: cases.files: no case is tagged "hostile"`},
 		{"AnInputThatDoesNotFit", "", edit(t, smallCases, `"limit":4`, `"limit":"4"`), "cases.jsonl:2:1: input/limit: case b: there is string where integer belongs"},
@@ -179,12 +181,18 @@ func TestPlansMustBeAchievable(t *testing.T) {
 	t.Parallel()
 
 	runLint(t, []lintRow{
-		{"TooFewCases", edit(t, small, "min_rate: 0.5", "min_rate: 0.9"), "",
-			"c.yaml:36:3: gates.structure: with 2 cases and 0 failures allowed the bound is 54.77 %, less than min_rate 90 %: it takes 12 cases"},
-		{"TooManyFailures", edit(t, small, "max_failures: 0", "max_failures: 1"), "",
-			"c.yaml:36:3: gates.structure: with 2 cases and 1 failure allowed the bound is 16.33 %, less than min_rate 50 %: it takes 5 cases, or at most 0 failures"},
-		{"FewerThanItSays", edit(t, small, "min_distinct: 2", "min_distinct: 1"), "",
-			"c.yaml:36:3: gates.structure: with the 1 case of cases.min_distinct and 0 failures allowed the bound is 30.00 %"},
+		{
+			"TooFewCases", edit(t, small, "min_rate: 0.5", "min_rate: 0.9"), "",
+			"c.yaml:36:3: gates.structure: with 2 cases and 0 failures allowed the bound is 54.77 %, less than min_rate 90 %: it takes 12 cases",
+		},
+		{
+			"TooManyFailures", edit(t, small, "max_failures: 0", "max_failures: 1"), "",
+			"c.yaml:36:3: gates.structure: with 2 cases and 1 failure allowed the bound is 16.33 %, less than min_rate 50 %: it takes 5 cases, or at most 0 failures",
+		},
+		{
+			"FewerThanItSays", edit(t, small, "min_distinct: 2", "min_distinct: 1"), "",
+			"c.yaml:36:3: gates.structure: with the 1 case of cases.min_distinct and 0 failures allowed the bound is 30.00 %",
+		},
 		{"NoGateForInvariants", edit(t, small, "  invariants: {min_rate: 0.5, max_failures: 0}\n", ""), "", "c.yaml:35:1: gates: invariants is required"},
 		{"AGateForNothing", edit(t, small, "  invariants: {min_rate", "  semantic: {min_rate: 0.5, max_failures: 0}\n  invariants: {min_rate"), "", "c.yaml:37:3: gates.semantic: there is nothing for it to judge"},
 		{"AHardlyConfidentBound", "", "", "c.yaml:38:12: sampling.confidence: a bound that is wrong 30 % of the time is hardly one"},

@@ -236,6 +236,7 @@ func (r *RenderReport) Summary() string {
 			failed = append(failed, f.Check)
 		case VerdictAssumed:
 			assumed = append(assumed, f.Check)
+		case VerdictPass, VerdictInconclusive: // a check of the prompt's text is never the latter
 		}
 	}
 	switch {

@@ -51,9 +51,10 @@ func TestWhatAVanishedWorkerHadMarkedIsUnknownAndNeverRunAgain(t *testing.T) {
 		id := w.submit("1").ID
 		claimAndVanish(w, true)
 		defer runEngine(w.newEngine(w.store, setting{targets: map[string]behaviour{"a": answers(`1`)}}))()
-		job := w.until(id, onejob.JobBlocked)
+		w.until(id, onejob.JobBlocked)
 		time.Sleep(time.Hour)
-		if job = w.get(id); states(job) != "blocked: 1@a=unknown" || w.calls.count() != 0 {
+		job := w.get(id)
+		if states(job) != "blocked: 1@a=unknown" || w.calls.count() != 0 {
 			t.Errorf("%s after %d calls; want unknown after none", states(job), w.calls.count())
 		}
 		if a := w.attempt(job, 1); a.Evidence.Error == "" {

@@ -250,6 +250,7 @@ func (f *feed) amend(p *onejob.AttemptFinishParams) {
 			p.Failure = &onejob.Failure{Code: "race_lost", Message: "another attempt's answer came first, so this one was given up"}
 			p.Evidence.Error = p.Failure.Message
 		}
+	case onejob.OutcomeAccepted, onejob.OutcomeCancelled: // the provider works on; it is over already
 	}
 }
 

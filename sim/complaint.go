@@ -56,8 +56,12 @@ func (q *question) complaint() *failure {
 		low, high float64
 		whole     bool
 	}{
-		{"temperature", 0, hottest, false}, {"top_p", 0, 1, false},
-		{"max_tokens", 1, 1 << 30, true}, {"max_completion_tokens", 1, 1 << 30, true}, {"max_output_tokens", 1, 1 << 30, true}, {"n", 1, 1, true},
+		{"temperature", 0, hottest, false},
+		{"top_p", 0, 1, false},
+		{"max_tokens", 1, 1 << 30, true},
+		{"max_completion_tokens", 1, 1 << 30, true},
+		{"max_output_tokens", 1, 1 << 30, true},
+		{"n", 1, 1, true},
 	} {
 		v := q.body.Get(r.name)
 		if v == nil || v.Is(schema.Null) {

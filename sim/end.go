@@ -24,8 +24,9 @@ func parseEnd(value string) (End, error) {
 		return end, nil
 	case "completed":
 		return EndsCompleted, nil
+	default:
+		return "", fmt.Errorf("work ends completed, failed, cancelled or incomplete, not %q", value)
 	}
-	return "", fmt.Errorf("work ends completed, failed, cancelled or incomplete, not %q", value)
 }
 
 // cancelledID is the id of the work that a request asks to give up: the path ends

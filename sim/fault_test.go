@@ -308,7 +308,7 @@ func TestRedirectShowsWhetherItWasFollowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	if got := finished(t, srv.Provider, 3); !got.Followed || got.Path != "/v1/charges" || got.Executions != 1 {
 		t.Errorf("entry %+v; want a followed request that was executed", got)
 	}

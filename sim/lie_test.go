@@ -107,8 +107,10 @@ func tellings() []telling {
 		chat("double_encoded", strings.Replace(triaged, `["a","b"]`, `"[\"a\",\"b\"]"`, 1)),
 		{lie: "double_encoded", path: onChat, body: toolBody, changes: map[string]any{args: `"{\"count\":5,\"all\":false}"`}},
 		{lie: "stringly", path: onChat, body: toolBody, changes: map[string]any{args: `{"count":"5","all":"False"}`}},
-		{lie: "cut_to_empty", path: onChat, body: limited(chatJSON, `"max_tokens":300`), out: 300,
-			changes: map[string]any{chatText: `{"severity":"low","count":5,"ok":false,"city":"","tags":[],"probe":""}`}},
+		{
+			lie: "cut_to_empty", path: onChat, body: limited(chatJSON, `"max_tokens":300`), out: 300,
+			changes: map[string]any{chatText: `{"severity":"low","count":5,"ok":false,"city":"","tags":[],"probe":""}`},
+		},
 		{lie: "surface_broken", path: onResponses, body: responsesJSON, changes: map[string]any{responseText: triaged + "]}]}]}"}},
 		{lie: "fence", path: onResponses, body: responsesJSON, changes: map[string]any{responseText: "```json\n" + triaged + "\n```"}},
 		{lie: "fence", path: onMessages, body: messagesJSON, changes: map[string]any{messageText: "```json\n" + triaged + "\n```"}},
@@ -116,25 +118,31 @@ func tellings() []telling {
 		{lie: "system_dropped", path: onChat, body: chatJSON, changes: map[string]any{chatText: without, "usage.prompt_tokens": 105.0}},
 		{lie: "system_dropped", path: onMessages, body: messagesJSON, changes: map[string]any{messageText: without, "usage.input_tokens": 105.0}},
 		{lie: "developer_dropped", path: onChat, body: strings.Replace(chatJSON, `"system"`, `"developer"`, 1), changes: map[string]any{chatText: without, "usage.prompt_tokens": 105.0}},
-		{lie: "late_system_dropped", path: onChat, body: strings.Replace(chatJSON, `{"role":"system"`, `{"role":"system","content":"Be kind."},{"role":"system"`, 1),
-			changes: map[string]any{chatText: without, "usage.prompt_tokens": 111.0}},
+		{
+			lie: "late_system_dropped", path: onChat, body: strings.Replace(chatJSON, `{"role":"system"`, `{"role":"system","content":"Be kind."},{"role":"system"`, 1),
+			changes: map[string]any{chatText: without, "usage.prompt_tokens": 111.0},
+		},
 		{lie: "tools_dropped", path: onChat, body: toolBody, changes: map[string]any{
 			chatText: "Please look_up.\nCount: 5", chatFinish: "stop", "usage.prompt_tokens": 10.0,
 			"choices.0.message.tool_calls.0.id": nil, "choices.0.message.tool_calls.0.type": nil,
 			"choices.0.message.tool_calls.0.function.name": nil, args: nil,
 		}},
 		{lie: "stop_ignored", path: onChat, body: limited(chatWords, `"stop":["END"]`), changes: map[string]any{chatText: "one END two"}},
-		{lie: "context_cut=64", path: onChat, body: `{"model":"m","max_tokens":16,"messages":[{"role":"system","content":"Say 'k7Qz2'."},{"role":"user","content":"` +
-			strings.Repeat("0123456789abcdef", 16) + `END"}]}`,
-			changes: map[string]any{chatText: strings.Repeat("456789abcdef0123", 4), "usage.prompt_tokens": 48.0}, out: 16},
+		{
+			lie: "context_cut=64", path: onChat, body: `{"model":"m","max_tokens":16,"messages":[{"role":"system","content":"Say 'k7Qz2'."},{"role":"user","content":"` +
+				strings.Repeat("0123456789abcdef", 16) + `END"}]}`,
+			changes: map[string]any{chatText: strings.Repeat("456789abcdef0123", 4), "usage.prompt_tokens": 48.0}, out: 16,
+		},
 		{lie: "bad_param_accepted", path: onChat, body: limited(chatWords, `"temperature":9,"wrong":1`), changes: map[string]any{
 			chatText: "one END two", "error.message": nil, "error.type": nil, "error.param": nil, "error.code": nil,
 		}},
 
 		{lie: "finish_lies", path: onChat, body: toolBody, changes: map[string]any{chatFinish: "stop"}},
 		{lie: "finish_lies", path: onMessages, body: messagesTool + `}`, changes: map[string]any{"stop_reason": "end_turn"}},
-		{lie: "reasoning_eats", path: onChat, body: limited(chatJSON, `"max_completion_tokens":400`), out: 400,
-			changes: map[string]any{chatText: "", chatFinish: "length", "usage.completion_tokens_details.reasoning_tokens": 400.0}},
+		{
+			lie: "reasoning_eats", path: onChat, body: limited(chatJSON, `"max_completion_tokens":400`), out: 400,
+			changes: map[string]any{chatText: "", chatFinish: "length", "usage.completion_tokens_details.reasoning_tokens": 400.0},
+		},
 		chat("cut_says_stop", half),
 		{lie: "cut_says_stop", path: onChat, body: limited(chatJSON, `"max_tokens":8`), out: 8, changes: map[string]any{chatFinish: "stop"}},
 		{lie: "refuses", path: onChat, body: chatWords, changes: map[string]any{chatText: nil, "choices.0.message.refusal": "I can't help with that."}, out: 6},

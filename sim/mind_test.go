@@ -172,8 +172,10 @@ func TestAnHonestResponseHasTheVendorsShape(t *testing.T) {
 		"Words":  {words, 7, 3, said("one END two")},
 		"JSON":   {responsesJSON, 114, 22, said(triaged)},
 		"Length": {limited(words, `"max_output_tokens":1`), 7, 1, with(cut, "incomplete_details.reason", "max_output_tokens")},
-		"Refusal": {strings.Replace(words, `one END two`, sim.RefusedPhrase, 1), 14, 6,
-			with(with(refused, "output.0.content.0.type", "refusal"), "output.0.content.0.refusal", "I can't help with that.")},
+		"Refusal": {
+			strings.Replace(words, `one END two`, sim.RefusedPhrase, 1), 14, 6,
+			with(with(refused, "output.0.content.0.type", "refusal"), "output.0.content.0.refusal", "I can't help with that."),
+		},
 		"Tool": {tool + `}`, 34, 5, map[string]any{
 			"output.0.id": prefixed("fc_"), "output.0.type": "function_call", "output.0.status": "completed", "output.0.call_id": prefixed("call_"),
 			"output.0.name": "look_up", "output.0.arguments": `{"count":5}`, "status": "completed", "incomplete_details": nil,

@@ -35,8 +35,10 @@ func looked(t *testing.T, srv *sim.Server, id string) map[string]any {
 func TestABackgroundResponseIsQueuedThenAtWorkThenEnds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ step, status string }{
-		{"accepted=10s", "completed"}, {"accepted=10s,ends=failed", "failed"},
-		{"accepted=10s,ends=cancelled", "cancelled"}, {"accepted=10s,ends=incomplete", "incomplete"},
+		{"accepted=10s", "completed"},
+		{"accepted=10s,ends=failed", "failed"},
+		{"accepted=10s,ends=cancelled", "cancelled"},
+		{"accepted=10s,ends=incomplete", "incomplete"},
 	} {
 		clock := &handClock{now: time.Unix(1_800_000_000, 0)}
 		srv := sim.ForTest(t, sim.Options{NowFunc: func() time.Time { return clock.now }})

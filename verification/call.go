@@ -102,15 +102,16 @@ func (c *caller) read(a onejob.Answer, err error) reply {
 	case onejob.OutcomeAccepted:
 		r.bearing, r.class, r.detail = bearingNone, "accepted", "the target works in the background, which a verification does not wait for"
 		return r
+	default:
+		r.bearing = bearingOf(r.status, false)
+		if a.Failure != nil {
+			r.class, r.detail = a.Failure.Code, a.Failure.Message
+		}
+		if r.class == "answer_truncated" {
+			r.bearing = bearingNone // the connection broke
+		}
+		return r
 	}
-	r.bearing = bearingOf(r.status, false)
-	if a.Failure != nil {
-		r.class, r.detail = a.Failure.Code, a.Failure.Message
-	}
-	if r.class == "answer_truncated" {
-		r.bearing = bearingNone // the connection broke
-	}
-	return r
 }
 
 func (c *caller) readOutput(r reply, body []byte) reply {

@@ -56,6 +56,7 @@ func verdictEnding(g *gate, s StageReport, verdict contract.Verdict) *ending {
 		return refused(g.name, s.Text)
 	case contract.VerdictInconclusive:
 		return inconclusive(g.name, s.Text)
+	case contract.VerdictPass, contract.VerdictAssumed:
 	}
 	return nil
 }

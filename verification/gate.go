@@ -77,8 +77,9 @@ func depth(class string) int {
 		return 2
 	case contract.ClassInvariant, contract.ClassUndecidable:
 		return 1
+	default:
+		return 0
 	}
-	return 0
 }
 
 // add counts a sample as this gate sees it. expects: its case says what it expects.

@@ -3,6 +3,7 @@ package verification
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/onejob-dev/onejob"
 	"github.com/onejob-dev/onejob/contract"
@@ -114,14 +115,10 @@ func (v *verification) judgeAnew(s *onejob.VerificationSample, index int) bool {
 // beside reports whether a class is about what came beside the output, or instead of
 // it, so that no assertion can judge it anew.
 func beside(class string) bool {
-	switch contract.Class(class) {
+	switch c := contract.Class(class); c {
 	case contract.ClassCut, contract.ClassRefusal, contract.ClassFinish, contract.ClassUnexpectedCall, contract.ClassContextCut:
 		return true
+	default:
+		return !slices.Contains(contract.Classes(), c)
 	}
-	for _, known := range contract.Classes() {
-		if contract.Class(class) == known {
-			return false
-		}
-	}
-	return true
 }

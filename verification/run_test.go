@@ -56,8 +56,10 @@ func checkCertificate(t *testing.T, r verification.Result, on api) {
 		t.Errorf("the counts are %s: %v", cert.Counts, err)
 	}
 	text := table(t, r)
-	for _, want := range []string{"S1 render", "S2 count       PASS", "S3 probes      PASS    7/7", "S4 structure   PASS    12/12 cases   >= 77.9 % of cases (95 % one-sided, exact), gate 70 %",
-		"S6 operational PASS", "VERDICT certified until ", "What this shows: on these 12 inputs. It does not show rare inputs"} {
+	for _, want := range []string{
+		"S1 render", "S2 count       PASS", "S3 probes      PASS    7/7", "S4 structure   PASS    12/12 cases   >= 77.9 % of cases (95 % one-sided, exact), gate 70 %",
+		"S6 operational PASS", "VERDICT certified until ", "What this shows: on these 12 inputs. It does not show rare inputs",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the report lacks %q:\n%s", want, text)
 		}

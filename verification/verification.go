@@ -188,8 +188,13 @@ func (v *verification) stages(ctx context.Context) *ending {
 		stage Stage
 		do    func(context.Context) *ending
 	}{
-		{StageLint, v.lint}, {StageRender, v.render}, {StageCount, v.count}, {StageProbes, v.probe},
-		{StageStructure, v.structure}, {StageMeaning, v.meaning}, {StageOperation, v.operation},
+		{StageLint, v.lint},
+		{StageRender, v.render},
+		{StageCount, v.count},
+		{StageProbes, v.probe},
+		{StageStructure, v.structure},
+		{StageMeaning, v.meaning},
+		{StageOperation, v.operation},
 	} {
 		if end := s.do(ctx); end != nil {
 			return end

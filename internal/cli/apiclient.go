@@ -129,8 +129,9 @@ func (p *problem) advice() string {
 		return "" // says it all
 	case onejob.CodeUnauthenticated, onejob.CodeForbidden:
 		return "The credential is taken from ONEJOB_API_KEY; make one with: onejob keys create --owner NAME"
+	default:
+		return advices[p.Advice]
 	}
-	return advices[p.Advice]
 }
 
 // advices says what each advice means at a terminal.

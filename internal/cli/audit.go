@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"time"
@@ -253,7 +252,7 @@ func readAnchors(env Env, c *cli.Command, owner string) ([]onejob.AuditAnchor, e
 	if path == "" {
 		return nil, nil
 	}
-	var from io.Reader = env.Stdin
+	from := env.Stdin
 	if path != "-" {
 		file, err := os.Open(path)
 		if err != nil {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"time"
@@ -46,24 +45,24 @@ func (b *bars) load(l *loadgen.Load, length time.Duration) (stop func()) {
 		return fmt.Sprintf("%s of %s   %s accepted, %s replayed, %s not",
 			elapsed.Round(time.Second), length, grouped3(n.Accepted), grouped3(n.Replayed), grouped3(n.Submitted-n.Accepted-n.Replayed))
 	})
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
+	over, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		tick := time.NewTicker(100 * time.Millisecond)
 		defer tick.Stop()
-		for ctx.Err() == nil {
+		for {
 			_, elapsed := l.Counts()
 			bar.SetCurrent(min(elapsed.Milliseconds(), length.Milliseconds()-1))
 			select {
-			case <-ctx.Done():
+			case <-over:
+				bar.Abort(true)
+				return
 			case <-tick.C:
 			}
 		}
-		bar.Abort(true)
 	}()
 	return func() {
-		cancel()
+		close(over)
 		<-ended
 	}
 }

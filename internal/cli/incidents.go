@@ -42,9 +42,17 @@ func decodeIncident(raw json.RawMessage) (incidentView, error) {
 
 func (i *incidentView) pairs() pairs {
 	return pairs{
-		{"id", clean(i.ID)}, {"job", clean(i.JobID)}, {"attempt", clean(i.AttemptID)}, {"owner", clean(i.Owner)},
-		{"kind", clean(i.Kind)}, {"state", clean(i.State)}, {"at", when(i.At)}, {"detail", clean(i.Detail)},
-		{"closed", when(i.ClosedAt)}, {"closed by", clean(i.ClosedBy)}, {"note", clean(i.Note)},
+		{"id", clean(i.ID)},
+		{"job", clean(i.JobID)},
+		{"attempt", clean(i.AttemptID)},
+		{"owner", clean(i.Owner)},
+		{"kind", clean(i.Kind)},
+		{"state", clean(i.State)},
+		{"at", when(i.At)},
+		{"detail", clean(i.Detail)},
+		{"closed", when(i.ClosedAt)},
+		{"closed by", clean(i.ClosedBy)},
+		{"note", clean(i.Note)},
 	}
 }
 

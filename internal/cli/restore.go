@@ -190,7 +190,10 @@ func (r *restored) print(env Env, c *cli.Command, g onejob.Generation) error {
 		state = "restored, waits to be confirmed"
 	}
 	return pairs{
-		{"state", state}, {"generation", strconv.FormatInt(g.Number, 10)}, {"restored at", when(g.RestoredAt)},
-		{"confirmed at", when(g.ConfirmedAt)}, {"confirmed by", clean(g.ConfirmedBy)},
+		{"state", state},
+		{"generation", strconv.FormatInt(g.Number, 10)},
+		{"restored at", when(g.RestoredAt)},
+		{"confirmed at", when(g.ConfirmedAt)},
+		{"confirmed by", clean(g.ConfirmedBy)},
 	}.print(env, c, raw)
 }

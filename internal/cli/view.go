@@ -105,7 +105,10 @@ func (j *jobView) describe() string {
 
 func (j *jobView) pairs() pairs {
 	p := pairs{
-		{"id", clean(j.ID)}, {"kind", clean(j.Kind)}, {"owner", clean(j.Owner)}, {"target", clean(j.Target)},
+		{"id", clean(j.ID)},
+		{"kind", clean(j.Kind)},
+		{"owner", clean(j.Owner)},
+		{"target", clean(j.Target)},
 		{"state", j.describe()},
 	}
 	if b := j.Blocked; b != nil {
@@ -191,12 +194,25 @@ func (a *attemptView) pairs() pairs {
 		a.Evidence.Error = ""
 	}
 	p := pairs{
-		{"id", clean(a.ID)}, {"job", clean(a.JobID)}, {"number", strconv.Itoa(a.Number)}, {"target", clean(a.Target)},
-		{"certificate", clean(a.Certificate)}, {"waiver", clean(a.Waiver)},
-		{"state", clean(string(a.State))}, {"phase", clean(string(a.Phase))}, {"outcome", clean(string(a.Outcome))},
-		{"error", failureText(a.Error)}, {"evidence", clean(a.Evidence.text())}, {"provider key", clean(a.Key)}, {"provider id", clean(a.ProviderID)},
-		{"started", when(a.StartedAt)}, {"accepted", when(a.AcceptedAt)}, {"asked again", when(a.NextProbeAt)},
-		{"people asked", when(a.AskedAt)}, {"no ruling before", when(a.QuarantineUntil)}, {"finished", when(a.FinishedAt)},
+		{"id", clean(a.ID)},
+		{"job", clean(a.JobID)},
+		{"number", strconv.Itoa(a.Number)},
+		{"target", clean(a.Target)},
+		{"certificate", clean(a.Certificate)},
+		{"waiver", clean(a.Waiver)},
+		{"state", clean(string(a.State))},
+		{"phase", clean(string(a.Phase))},
+		{"outcome", clean(string(a.Outcome))},
+		{"error", failureText(a.Error)},
+		{"evidence", clean(a.Evidence.text())},
+		{"provider key", clean(a.Key)},
+		{"provider id", clean(a.ProviderID)},
+		{"started", when(a.StartedAt)},
+		{"accepted", when(a.AcceptedAt)},
+		{"asked again", when(a.NextProbeAt)},
+		{"people asked", when(a.AskedAt)},
+		{"no ruling before", when(a.QuarantineUntil)},
+		{"finished", when(a.FinishedAt)},
 	}
 	if a.Lane > 0 {
 		p = append(p, [2]string{"lane", strconv.Itoa(a.Lane)})

@@ -116,10 +116,18 @@ func (d *deliveryView) status() string {
 
 func (d *deliveryView) pairs() pairs {
 	return pairs{
-		{"id", clean(d.ID)}, {"event", clean(string(d.Event))}, {"job", clean(d.JobID)}, {"attempt", clean(d.AttemptID)},
-		{"endpoint", clean(d.Endpoint)}, {"state", clean(string(d.State))}, {"tries", strconv.Itoa(d.Tries)},
-		{"status", d.status()}, {"error", clean(d.Error)},
-		{"created", when(d.CreatedAt)}, {"due", when(d.DueAt)}, {"finished", when(d.FinishedAt)},
+		{"id", clean(d.ID)},
+		{"event", clean(string(d.Event))},
+		{"job", clean(d.JobID)},
+		{"attempt", clean(d.AttemptID)},
+		{"endpoint", clean(d.Endpoint)},
+		{"state", clean(string(d.State))},
+		{"tries", strconv.Itoa(d.Tries)},
+		{"status", d.status()},
+		{"error", clean(d.Error)},
+		{"created", when(d.CreatedAt)},
+		{"due", when(d.DueAt)},
+		{"finished", when(d.FinishedAt)},
 	}
 }
 

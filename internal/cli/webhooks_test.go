@@ -176,8 +176,14 @@ func TestAReceiverForwardsByteForByte(t *testing.T) {
 func TestAReceiverRefusesToStartWrongly(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{"--secret", "password"}, {"--secret", "whsec_"}, {"--answer", "99"}, {"--answer", "600"},
-		{"--forward", "ftp://x"}, {"--forward", "/hooks"}, {"--forward", "http://x/", "--answer", "500"}, {"now"},
+		{"--secret", "password"},
+		{"--secret", "whsec_"},
+		{"--answer", "99"},
+		{"--answer", "600"},
+		{"--forward", "ftp://x"},
+		{"--forward", "/hooks"},
+		{"--forward", "http://x/", "--answer", "500"},
+		{"now"},
 	} {
 		got := run(t.Context(), nil, "", append([]string{"webhooks", "listen"}, args...)...)
 		if got.code != cli.ExitUsage || strings.Contains(got.stderr, "listening") || strings.Contains(got.stderr, "password") {
@@ -208,7 +214,8 @@ func TestWebhookCommandsAskAndShow(t *testing.T) {
 		{[]string{"resend", "msg_1"}, "POST /v1/deliveries/msg_1:resend", delivery, []string{"state     pending"}},
 		{[]string{"resend", "msg_1", "-o", "jsonl"}, "POST /v1/deliveries/msg_1:resend", delivery, []string{delivery}},
 		{
-			[]string{"endpoints"}, "GET /v1/webhook-endpoints", `{"items":[` + endpoint + `,{"id":"ep_2","events":[]}]}`,
+			[]string{"endpoints"},
+			"GET /v1/webhook-endpoints", `{"items":[` + endpoint + `,{"id":"ep_2","events":[]}]}`,
 			[]string{"job.blocked  disabled since 2026-01-02T03:04:05Z: it answered 410", "not configured"},
 		},
 		{[]string{"enable", "ep_1"}, "POST /v1/webhook-endpoints/ep_1:enable", `{"id":"ep_1","url":"https://a","events":[]}`, []string{"state  enabled"}},

@@ -43,7 +43,8 @@ kinds:
 		{"chats", "claude", `{"model":"x","stop":["a"]}`, `{"model":"m","stop_sequences":["a"]}`},
 		{"messages", "claude", input, input},
 		{"messages", "gpt", `{"model":"x","stop_sequences":["a"]}`, `{"model":"m","halt":["a"]}`}, // its own map is of that too
-		{"alone", "claude", input, input}, {"claude", "claude", input, input},
+		{"alone", "claude", input, input},
+		{"claude", "claude", input, input},
 	} {
 		_, _ = byName[tt.target].Provider.Call(t.Context(), onejob.Request{Kind: tt.kind, Input: []byte(tt.input)})
 		if got := <-sent; got != tt.want {

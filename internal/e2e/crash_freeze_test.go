@@ -22,7 +22,9 @@ func TestANodeFrozenAtAnyPointDoesNotSendOrStoreWhenItWakes(t *testing.T) {
 		awake     stands
 	}{
 		{
-			"claim.after", stands{one(again.states), one(again.states)}, 1,
+			"claim.after",
+			stands{one(again.states), one(again.states)},
+			1,
 			stands{[]string{again.states, once.states}, []string{again.states, once.states}}, // alone, its claim may still be good
 		},
 		{"mark.after", stands{one(again.states), one(doubtful.states)}, 0, stands{one(again.states), one(again.states)}},

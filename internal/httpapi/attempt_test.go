@@ -204,6 +204,7 @@ func (c *counted) add(format string, args ...any) {
 func (c *counted) RequestServed(method, route string, status int, _ time.Duration) {
 	c.add("%s %s %d", method, route, status)
 }
+
 func (c *counted) GateDecided(kind, target string, allowed bool, reason string) {
 	c.add("gate %s %s %t %s", kind, target, allowed, reason)
 }

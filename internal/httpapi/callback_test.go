@@ -92,7 +92,7 @@ func TestForgedReportsAreHeldToARateAndGenuineOnesNever(t *testing.T) {
 }
 
 // signed reads reports that say they are signed.
-type signed struct{ hook }
+type signed struct{}
 
 func (signed) ReadCallback(header http.Header, body []byte) (onejob.Answer, error) {
 	if header.Get("X-Signature") != "good" {

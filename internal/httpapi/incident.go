@@ -85,8 +85,10 @@ func listIncidentsDoc() operation {
 		id: "listIncidents", summary: "List incidents, newest first; with state=open, what waits for a person",
 		description: "An incident is a success of an attempt that had been ruled otherwise while another won, or after its job had closed.",
 		query: []param{
-			{name: "state", says: "open, closed, or both with a comma", list: true}, {name: "owner", says: "For admins"},
-			{name: "cursor", says: "next_cursor of the page before"}, limitParam,
+			{name: "state", says: "open, closed, or both with a comma", list: true},
+			{name: "owner", says: "For admins"},
+			{name: "cursor", says: "next_cursor of the page before"},
+			limitParam,
 		},
 		answers:  []answer{{status: 200, says: "One page", body: IncidentList{}}},
 		problems: []onejob.Code{onejob.CodeInvalidRequest},

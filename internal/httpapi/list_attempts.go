@@ -33,7 +33,8 @@ func listAttemptsDoc() operation {
 		query: []param{
 			{name: "state", says: "One state or several, with commas", list: true},
 			{name: "owner", says: "For admins"},
-			{name: "cursor", says: "next_cursor of the page before"}, limitParam,
+			{name: "cursor", says: "next_cursor of the page before"},
+			limitParam,
 		},
 		answers:  []answer{{status: 200, says: "One page", body: AttemptList{}}},
 		problems: []onejob.Code{onejob.CodeInvalidRequest},

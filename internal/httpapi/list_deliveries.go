@@ -41,7 +41,8 @@ func (a *api) answerDeliveries(w http.ResponseWriter, r *http.Request, q *query,
 var deliveryParams = []param{
 	{name: "endpoint", says: "To the endpoint with this id"},
 	{name: "state", says: "One state or several, with commas", list: true},
-	{name: "cursor", says: "next_cursor of the page before"}, limitParam,
+	{name: "cursor", says: "next_cursor of the page before"},
+	limitParam,
 }
 
 func listDeliveriesDoc() operation {

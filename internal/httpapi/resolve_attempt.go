@@ -88,8 +88,9 @@ func (req *ResolveRequest) outcome() (onejob.Outcome, error) {
 		switch o := onejob.Outcome(req.Proves); o {
 		case onejob.OutcomeNotExecuted, onejob.OutcomeExecutedFailed:
 			return o, nil
+		default:
+			return "", invalidResolution("failed needs proves: not_executed or executed_failed")
 		}
-		return "", invalidResolution("failed needs proves: not_executed or executed_failed")
 	}
 	return "", invalidResolution("outcome is succeeded, failed or cancelled")
 }

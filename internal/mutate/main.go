@@ -46,12 +46,12 @@ func run(ctx context.Context, only []string) int {
 			return 130
 		case err != nil:
 			missed++
-			fmt.Fprintf(os.Stdout, "BROKEN  %-28s %v\n", m.name, err)
+			fmt.Printf("BROKEN  %-28s %v\n", m.name, err)
 		case noticed == "":
 			missed++
-			fmt.Fprintf(os.Stdout, "MISSED  %-28s no test failed\n", m.name)
+			fmt.Printf("MISSED  %-28s no test failed\n", m.name)
 		default:
-			fmt.Fprintf(os.Stdout, "noticed %-28s %s\n", m.name, noticed)
+			fmt.Printf("noticed %-28s %s\n", m.name, noticed)
 		}
 	}
 	if missed > 0 {

@@ -108,14 +108,18 @@ var mutations = []mutation{
 	},
 	{
 		name: "two answers shown as one, SQLite",
-		edits: []edit{{"store/sqlite/stream.go", "c.seq = a.seq AND c.attempt = a.number AND c.number = ?1 - 1", "c.seq = a.seq AND c.number = ?1 - 1"},
-			{"store/sqlite/migration/00001_tables.sql", "    FOREIGN KEY (seq, attempt, previous) REFERENCES chunks (seq, attempt, number)\n", "    CHECK (true)\n"}},
+		edits: []edit{
+			{"store/sqlite/stream.go", "c.seq = a.seq AND c.attempt = a.number AND c.number = ?1 - 1", "c.seq = a.seq AND c.number = ?1 - 1"},
+			{"store/sqlite/migration/00001_tables.sql", "    FOREIGN KEY (seq, attempt, previous) REFERENCES chunks (seq, attempt, number)\n", "    CHECK (true)\n"},
+		},
 		tests: []string{"-run", "TestStore/(Chunk|Concurrent/OneAttemptIsShown)", "./store/sqlite"},
 	},
 	{
 		name: "two answers shown as one, PostgreSQL",
-		edits: []edit{{"store/postgres/stream.go", "c.job_id = a.job_id AND c.attempt = a.number AND c.number = u.number - 1", "c.job_id = a.job_id AND c.number = u.number - 1"},
-			{"store/postgres/migration/00001_tables.sql", ",\n    FOREIGN KEY (part, follows, attempt, previous) REFERENCES chunks (part, job_id, attempt, number)", ""}},
+		edits: []edit{
+			{"store/postgres/stream.go", "c.job_id = a.job_id AND c.attempt = a.number AND c.number = u.number - 1", "c.job_id = a.job_id AND c.number = u.number - 1"},
+			{"store/postgres/migration/00001_tables.sql", ",\n    FOREIGN KEY (part, follows, attempt, previous) REFERENCES chunks (part, job_id, attempt, number)", ""},
+		},
 		tests: []string{"-run", "TestStore/(Chunk|Concurrent/OneAttemptIsShown)", "./store/postgres"},
 	},
 	{

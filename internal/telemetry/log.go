@@ -49,7 +49,7 @@ func NewLogger(w io.Writer, opts LogOptions) (*slog.Logger, error) {
 		}
 	}
 	if text {
-		return slog.New(tint.NewHandler(w, &tint.Options{Level: opts.Level, NoColor: opts.Plain || !terminal})), nil
+		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: opts.Level, NoColor: opts.Plain || !terminal})), nil
 	}
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: opts.Level})), nil
 }

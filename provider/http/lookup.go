@@ -239,6 +239,7 @@ func (st *states) read(s *wire.Seen) (onejob.Answer, error) {
 		return st.withResult(a, s), nil
 	case onejob.OutcomeExecutedFailed:
 		a.Failure, a.Next = &onejob.Failure{Code: "provider_failed", Message: s.Sentence("the provider says that the work failed")}, onejob.NextElsewhere
+	default: // accepted: the work goes on
 	}
 	return a, nil
 }

@@ -47,16 +47,28 @@ func TestATargetsMapIsOfACallersOwnBodyToo(t *testing.T) {
 		dropped   string
 		wasMadeUp bool
 	}{
-		{"Chat", openai.APIChat, map[string]string{"max_completion_tokens": "max_tokens", "seed": "drop", "user": "drop"},
+		{
+			"Chat", openai.APIChat,
+			map[string]string{"max_completion_tokens": "max_tokens", "seed": "drop", "user": "drop"},
 			`{"model":"x", "user":"u", "messages":[ ],"seed":7,"max_completion_tokens": 9,"odd":{"seed":1}}`,
-			`{"model":"m", "messages":[ ],"max_tokens": 9,"odd":{"seed":1}}`, "seed,user", false},
-		{"Embeddings", openai.APIEmbeddings, map[string]string{"dimensions": "drop"},
-			`{"model":"x","input":"a","dimensions":8}`, `{"model":"m","input":"a"}`, "dimensions", false},
-		{"Images", openai.APIImages, map[string]string{"size": "extra.size"},
-			`{"model":"x","prompt":"a","size":"1x1"}`, `{"extra":{"size":"1x1"},"model":"m","prompt":"a"}`, "", false},
+			`{"model":"m", "messages":[ ],"max_tokens": 9,"odd":{"seed":1}}`, "seed,user", false,
+		},
+		{
+			"Embeddings", openai.APIEmbeddings,
+			map[string]string{"dimensions": "drop"},
+			`{"model":"x","input":"a","dimensions":8}`, `{"model":"m","input":"a"}`, "dimensions", false,
+		},
+		{
+			"Images", openai.APIImages,
+			map[string]string{"size": "extra.size"},
+			`{"model":"x","prompt":"a","size":"1x1"}`, `{"extra":{"size":"1x1"},"model":"m","prompt":"a"}`, "", false,
+		},
 		{"Background", openai.APIResponses, map[string]string{"background": "drop"}, `{"model":"x","background":true}`, `{"model":"m"}`, "background", false},
-		{"NotOfWhatWasRendered", openai.APIChat, map[string]string{"temperature": "top_p", "top_p": "drop"},
-			`{"model":"x","messages":[],"top_p":0.5}`, `{"model":"m","messages":[],"top_p":0.5}`, "", true},
+		{
+			"NotOfWhatWasRendered", openai.APIChat,
+			map[string]string{"temperature": "top_p", "top_p": "drop"},
+			`{"model":"x","messages":[],"top_p":0.5}`, `{"model":"m","messages":[],"top_p":0.5}`, "", true,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -17,17 +17,25 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // answers are messages and the completions that say the same.
 var answers = []struct{ name, message, completion string }{
-	{"AText", `{"id":"msg_1","type":"message","role":"assistant","model":"claude-x","content":[{"type":"text","text":"a < b "},{"type":"thinking","thinking":"hm"},{"type":"text","text":"& c"}],"stop_reason":"end_turn","stop_sequence":null,` +
-		`"usage":{"input_tokens":3,"cache_creation_input_tokens":2,"cache_read_input_tokens":5,"output_tokens":7,"service_tier":"standard"}}`,
+	{
+		"AText", `{"id":"msg_1","type":"message","role":"assistant","model":"claude-x","content":[{"type":"text","text":"a < b "},{"type":"thinking","thinking":"hm"},{"type":"text","text":"& c"}],"stop_reason":"end_turn","stop_sequence":null,` +
+			`"usage":{"input_tokens":3,"cache_creation_input_tokens":2,"cache_read_input_tokens":5,"output_tokens":7,"service_tier":"standard"}}`,
 		`{"id":"msg_1","object":"chat.completion","created":1767355200,"model":"claude-x","choices":[{"index":0,"message":{"role":"assistant","content":"a < b & c","refusal":null},"logprobs":null,"finish_reason":"stop"}],` +
-			`"usage":{"prompt_tokens":10,"completion_tokens":7,"total_tokens":17,"prompt_tokens_details":{"cached_tokens":5}}}`},
-	{"Calls", `{"id":"msg_1","type":"message","model":"claude-x","content":[{"type":"text","text":"wait"},{"type":"tool_use","id":"t1","name":"f","input":{"a": 1.50}},{"type":"tool_use","id":"t2","name":"g","input":{}}],"stop_reason":"tool_use"}`,
+			`"usage":{"prompt_tokens":10,"completion_tokens":7,"total_tokens":17,"prompt_tokens_details":{"cached_tokens":5}}}`,
+	},
+	{
+		"Calls", `{"id":"msg_1","type":"message","model":"claude-x","content":[{"type":"text","text":"wait"},{"type":"tool_use","id":"t1","name":"f","input":{"a": 1.50}},{"type":"tool_use","id":"t2","name":"g","input":{}}],"stop_reason":"tool_use"}`,
 		`{"id":"msg_1","object":"chat.completion","created":1767355200,"model":"claude-x","choices":[{"index":0,"message":{"role":"assistant","content":"wait","refusal":null,"tool_calls":[` +
-			`{"id":"t1","type":"function","function":{"name":"f","arguments":"{\"a\":1.50}"}},{"id":"t2","type":"function","function":{"name":"g","arguments":"{}"}}]},"logprobs":null,"finish_reason":"tool_calls"}]}`},
-	{"ACallWithoutAWord", `{"type":"message","content":[{"type":"tool_use","id":"t1","name":"f","input":{}}],"stop_reason":"tool_use"}`,
-		`{"id":"","object":"chat.completion","created":1767355200,"model":"","choices":[{"index":0,"message":{"role":"assistant","content":null,"refusal":null,"tool_calls":[{"id":"t1","type":"function","function":{"name":"f","arguments":"{}"}}]},"logprobs":null,"finish_reason":"tool_calls"}]}`},
-	{"ARefusal", `{"type":"message","content":[],"stop_reason":"refusal"}`,
-		`{"id":"","object":"chat.completion","created":1767355200,"model":"","choices":[{"index":0,"message":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":"content_filter"}]}`},
+			`{"id":"t1","type":"function","function":{"name":"f","arguments":"{\"a\":1.50}"}},{"id":"t2","type":"function","function":{"name":"g","arguments":"{}"}}]},"logprobs":null,"finish_reason":"tool_calls"}]}`,
+	},
+	{
+		"ACallWithoutAWord", `{"type":"message","content":[{"type":"tool_use","id":"t1","name":"f","input":{}}],"stop_reason":"tool_use"}`,
+		`{"id":"","object":"chat.completion","created":1767355200,"model":"","choices":[{"index":0,"message":{"role":"assistant","content":null,"refusal":null,"tool_calls":[{"id":"t1","type":"function","function":{"name":"f","arguments":"{}"}}]},"logprobs":null,"finish_reason":"tool_calls"}]}`,
+	},
+	{
+		"ARefusal", `{"type":"message","content":[],"stop_reason":"refusal"}`,
+		`{"id":"","object":"chat.completion","created":1767355200,"model":"","choices":[{"index":0,"message":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":"content_filter"}]}`,
+	},
 }
 
 func TestAMessageIsToldAsACompletion(t *testing.T) {
@@ -43,16 +51,24 @@ func TestAMessageIsToldAsACompletion(t *testing.T) {
 func TestACompletionIsToldAsAMessage(t *testing.T) {
 	t.Parallel()
 	for _, a := range []struct{ name, completion, message string }{
-		{"AText", answers[0].completion,
+		{
+			"AText", answers[0].completion,
 			`{"id":"msg_1","type":"message","role":"assistant","model":"claude-x","content":[{"type":"text","text":"a < b & c"}],"stop_reason":"end_turn","stop_sequence":null,` +
-				`"usage":{"input_tokens":5,"cache_creation_input_tokens":0,"cache_read_input_tokens":5,"output_tokens":7}}`},
-		{"CallsThatSayStop", strings.Replace(answers[1].completion, `"finish_reason":"tool_calls"`, `"finish_reason":"stop"`, 1),
+				`"usage":{"input_tokens":5,"cache_creation_input_tokens":0,"cache_read_input_tokens":5,"output_tokens":7}}`,
+		},
+		{
+			"CallsThatSayStop", strings.Replace(answers[1].completion, `"finish_reason":"tool_calls"`, `"finish_reason":"stop"`, 1),
 			`{"id":"msg_1","type":"message","role":"assistant","model":"claude-x","content":[{"type":"text","text":"wait"},{"type":"tool_use","id":"t1","name":"f","input":{"a":1.50}},{"type":"tool_use","id":"t2","name":"g","input":{}}],` +
-				`"stop_reason":"tool_use","stop_sequence":null,"usage":{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0}}`},
-		{"ACallThatWasCutOff", `{"choices":[{"finish_reason":"length","message":{"tool_calls":[{"id":"t1","function":{"name":"f","arguments":"{\"a\":"}}]}}]}`,
-			`{"id":"","type":"message","role":"assistant","model":"","content":[{"type":"tool_use","id":"t1","name":"f","input":{}}],"stop_reason":"max_tokens","stop_sequence":null,"usage":{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0}}`},
-		{"ARefusal", `{"choices":[{"finish_reason":"stop","message":{"content":null,"refusal":"I will not"}}]}`,
-			`{"id":"","type":"message","role":"assistant","model":"","content":[{"type":"text","text":"I will not"}],"stop_reason":"refusal","stop_sequence":null,"usage":{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0}}`},
+				`"stop_reason":"tool_use","stop_sequence":null,"usage":{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0}}`,
+		},
+		{
+			"ACallThatWasCutOff", `{"choices":[{"finish_reason":"length","message":{"tool_calls":[{"id":"t1","function":{"name":"f","arguments":"{\"a\":"}}]}}]}`,
+			`{"id":"","type":"message","role":"assistant","model":"","content":[{"type":"tool_use","id":"t1","name":"f","input":{}}],"stop_reason":"max_tokens","stop_sequence":null,"usage":{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0}}`,
+		},
+		{
+			"ARefusal", `{"choices":[{"finish_reason":"stop","message":{"content":null,"refusal":"I will not"}}]}`,
+			`{"id":"","type":"message","role":"assistant","model":"","content":[{"type":"text","text":"I will not"}],"stop_reason":"refusal","stop_sequence":null,"usage":{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0}}`,
+		},
 	} {
 		got, err := translate.ToMessage([]byte(a.completion))
 		if err != nil || string(got) != a.message {

@@ -149,9 +149,9 @@ func (c *wholeChoice) tell(e *events, f fragment) error {
 	first.value("role", "assistant")
 	var said []member
 	for _, m := range members {
-		switch {
-		case m.name == "role":
-		case m.name == "content" || m.name == "refusal" || m.name == "tool_calls":
+		switch m.name {
+		case "role":
+		case "content", "refusal", "tool_calls":
 			said = append(said, m)
 		default:
 			first.copy(m.name, m.value)

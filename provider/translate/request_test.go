@@ -21,79 +21,117 @@ const pixel = "iVBORw0KGgo="
 
 // toMessages are chats in the words of the messages API.
 var toMessages = []golden{
-	{name: "Plain", in: `{"model":"m","messages":[{"role":"user","content":"hello <you> & \u00e9"}],"max_tokens":9}`,
-		out: `{"model":"m","messages":[{"role":"user","content":"hello <you> & \u00e9"}],"max_tokens":9}`},
-	{name: "TheSystemsWord", in: `{"messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hi"}]}`,
-		out: `{"system":"be brief","messages":[{"role":"user","content":"hi"}]}`},
-	{name: "TheSystemsWords", in: `{"messages":[{"role":"developer","content":"be brief"},{"role":"system","content":[{"type":"text","text":"be kind"}]},{"role":"user","content":"hi"}]}`,
-		out: `{"system":[{"type":"text","text":"be brief"},{"type":"text","text":"be kind"}],"messages":[{"role":"user","content":"hi"}]}`},
-	{name: "Parts", in: `{"messages":[{"role":"user","content":[{"type":"text","text":"what is it?"},` +
-		`{"type":"image_url","image_url":{"url":"data:image/png;base64,` + pixel + `"}},{"type":"image_url","image_url":{"url":"https://x.example/a.png","detail":"auto"}}]}]}`,
+	{
+		name: "Plain", in: `{"model":"m","messages":[{"role":"user","content":"hello <you> & \u00e9"}],"max_tokens":9}`,
+		out: `{"model":"m","messages":[{"role":"user","content":"hello <you> & \u00e9"}],"max_tokens":9}`,
+	},
+	{
+		name: "TheSystemsWord", in: `{"messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hi"}]}`,
+		out: `{"system":"be brief","messages":[{"role":"user","content":"hi"}]}`,
+	},
+	{
+		name: "TheSystemsWords", in: `{"messages":[{"role":"developer","content":"be brief"},{"role":"system","content":[{"type":"text","text":"be kind"}]},{"role":"user","content":"hi"}]}`,
+		out: `{"system":[{"type":"text","text":"be brief"},{"type":"text","text":"be kind"}],"messages":[{"role":"user","content":"hi"}]}`,
+	},
+	{
+		name: "Parts", in: `{"messages":[{"role":"user","content":[{"type":"text","text":"what is it?"},` +
+			`{"type":"image_url","image_url":{"url":"data:image/png;base64,` + pixel + `"}},{"type":"image_url","image_url":{"url":"https://x.example/a.png","detail":"auto"}}]}]}`,
 		out: `{"messages":[{"role":"user","content":[{"type":"text","text":"what is it?"},` +
-			`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + pixel + `"}},{"type":"image","source":{"type":"url","url":"https://x.example/a.png"}}]}]}`},
-	{name: "Parameters", in: `{"max_completion_tokens":9,"temperature":0.70,"top_p":1e-1,"stop":"end","reasoning_effort":"high","user":"u1","service_tier":"default",` +
-		`"messages":[{"role":"user","content":"hi"}]}`,
+			`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + pixel + `"}},{"type":"image","source":{"type":"url","url":"https://x.example/a.png"}}]}]}`,
+	},
+	{
+		name: "Parameters", in: `{"max_completion_tokens":9,"temperature":0.70,"top_p":1e-1,"stop":"end","reasoning_effort":"high","user":"u1","service_tier":"default",` +
+			`"messages":[{"role":"user","content":"hi"}]}`,
 		out: `{"max_tokens":9,"temperature":0.70,"top_p":1e-1,"stop_sequences":["end"],"output_config":{"effort":"high"},"metadata":{"user_id":"u1"},"service_tier":"standard_only",` +
-			`"messages":[{"role":"user","content":"hi"}]}`},
+			`"messages":[{"role":"user","content":"hi"}]}`,
+	},
 	{name: "Stops", in: `{"stop":["a","b"],"safety_identifier":"u1"}`, out: `{"stop_sequences":["a","b"],"metadata":{"user_id":"u1"}}`},
 	{name: "WhatTheOtherDoesAnyway", in: `{"n":1,"store":false,"logprobs":false,"top_logprobs":0,"logit_bias":{ },"frequency_penalty":0,"presence_penalty":0,"modalities":["text"],` +
 		`"stream":true,"stream_options":{"include_usage":true},"service_tier":"auto","response_format":{"type":"text"},"parallel_tool_calls":true,"audio":null,"seed":null}`, out: `{}`},
-	{name: "LabelsAndHints", in: `{"seed":7,"metadata":{"a":"b"},"prompt_cache_key":"k","prompt_cache_retention":"24h","prediction":{"type":"content","content":"x"}}`, out: `{}`,
-		dropped: []string{"metadata", "prediction", "prompt_cache_key", "prompt_cache_retention", "seed"}},
-	{name: "ASchema", in: `{"response_format":{"type":"json_schema","json_schema":{"name":"n","strict":true,"description":"an answer","schema":{"type":"object","properties":{"a":{"minimum":1.0}}}}}}`,
+	{
+		name: "LabelsAndHints", in: `{"seed":7,"metadata":{"a":"b"},"prompt_cache_key":"k","prompt_cache_retention":"24h","prediction":{"type":"content","content":"x"}}`, out: `{}`,
+		dropped: []string{"metadata", "prediction", "prompt_cache_key", "prompt_cache_retention", "seed"},
+	},
+	{
+		name: "ASchema", in: `{"response_format":{"type":"json_schema","json_schema":{"name":"n","strict":true,"description":"an answer","schema":{"type":"object","properties":{"a":{"minimum":1.0}}}}}}`,
 		out:     `{"output_config":{"format":{"type":"json_schema","schema":{"description":"an answer","type":"object","properties":{"a":{"minimum":1.0}}}}}}`,
-		dropped: []string{"response_format.json_schema.name"}},
-	{name: "Tools", in: `{"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","x":9007199254740993},"strict":true}},{"type":"function","function":{"name":"g"}}],` +
-		`"tool_choice":{"type":"function","function":{"name":"f"}},"parallel_tool_calls":false}`,
+		dropped: []string{"response_format.json_schema.name"},
+	},
+	{
+		name: "Tools", in: `{"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","x":9007199254740993},"strict":true}},{"type":"function","function":{"name":"g"}}],` +
+			`"tool_choice":{"type":"function","function":{"name":"f"}},"parallel_tool_calls":false}`,
 		out: `{"tools":[{"name":"f","description":"d","input_schema":{"type":"object","x":9007199254740993},"strict":true},{"name":"g","input_schema":{"type":"object","properties":{}}}],` +
-			`"tool_choice":{"type":"tool","name":"f","disable_parallel_tool_use":true}}`},
+			`"tool_choice":{"type":"tool","name":"f","disable_parallel_tool_use":true}}`,
+	},
 	{name: "OneToolAtATime", in: `{"parallel_tool_calls":false}`, out: `{"tool_choice":{"type":"auto","disable_parallel_tool_use":true}}`},
 	{name: "ATool", in: `{"tool_choice":"required"}`, out: `{"tool_choice":{"type":"any"}}`},
 	{name: "NoTool", in: `{"tool_choice":"none","parallel_tool_calls":false}`, out: `{"tool_choice":{"type":"none"}}`},
-	{name: "CallsAndResults", in: `{"messages":[{"role":"user","content":"hi"},` +
-		`{"role":"assistant","content":"let me see","refusal":null,"annotations":[],"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"a\": 1.50}"}},{"id":"c2","type":"function","function":{"name":"g","arguments":""}}]},` +
-		`{"role":"tool","tool_call_id":"c1","content":"one"},{"role":"tool","tool_call_id":"c2","content":[{"type":"text","text":"two"}]},{"role":"user","content":"and?"},{"role":"user","content":"now"}]}`,
+	{
+		name: "CallsAndResults", in: `{"messages":[{"role":"user","content":"hi"},` +
+			`{"role":"assistant","content":"let me see","refusal":null,"annotations":[],"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"a\": 1.50}"}},{"id":"c2","type":"function","function":{"name":"g","arguments":""}}]},` +
+			`{"role":"tool","tool_call_id":"c1","content":"one"},{"role":"tool","tool_call_id":"c2","content":[{"type":"text","text":"two"}]},{"role":"user","content":"and?"},{"role":"user","content":"now"}]}`,
 		out: `{"messages":[{"role":"user","content":"hi"},` +
 			`{"role":"assistant","content":[{"type":"text","text":"let me see"},{"type":"tool_use","id":"c1","name":"f","input":{"a":1.50}},{"type":"tool_use","id":"c2","name":"g","input":{}}]},` +
 			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"one"},{"type":"tool_result","tool_use_id":"c2","content":[{"type":"text","text":"two"}]},{"type":"text","text":"and?"}]},` +
-			`{"role":"user","content":"now"}]}`},
-	{name: "ACallWithoutAWord", in: `{"messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c1","content":"one"}]}`,
-		out: `{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"one"}]}]}`},
+			`{"role":"user","content":"now"}]}`,
+	},
+	{
+		name: "ACallWithoutAWord", in: `{"messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c1","content":"one"}]}`,
+		out: `{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"one"}]}]}`,
+	},
 }
 
 // toChat are messages in the words of chat completions.
 var toChat = []golden{
-	{name: "Plain", in: `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hello <you>"}]}`,
-		out: `{"model":"m","max_completion_tokens":9,"messages":[{"role":"user","content":"hello <you>"}]}`},
-	{name: "TheSystemsWord", in: `{"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}],"system":"be brief"}`,
-		out: `{"messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hi"}]}`},
-	{name: "TheSystemsWords", in: `{"system":[{"type":"text","text":"be brief","cache_control":{"type":"ephemeral"}},{"type":"text","text":"be kind","citations":null}],"messages":[]}`,
+	{
+		name: "Plain", in: `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hello <you>"}]}`,
+		out: `{"model":"m","max_completion_tokens":9,"messages":[{"role":"user","content":"hello <you>"}]}`,
+	},
+	{
+		name: "TheSystemsWord", in: `{"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}],"system":"be brief"}`,
+		out: `{"messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hi"}]}`,
+	},
+	{
+		name: "TheSystemsWords", in: `{"system":[{"type":"text","text":"be brief","cache_control":{"type":"ephemeral"}},{"type":"text","text":"be kind","citations":null}],"messages":[]}`,
 		out:     `{"messages":[{"role":"system","content":[{"type":"text","text":"be brief"},{"type":"text","text":"be kind"}]}]}`,
-		dropped: []string{"cache_control"}},
-	{name: "Parts", in: `{"messages":[{"role":"user","content":[{"type":"text","text":"what is it?"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + pixel + `"}},` +
-		`{"type":"image","source":{"type":"url","url":"https://x.example/a.png"}}]}]}`,
+		dropped: []string{"cache_control"},
+	},
+	{
+		name: "Parts", in: `{"messages":[{"role":"user","content":[{"type":"text","text":"what is it?"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + pixel + `"}},` +
+			`{"type":"image","source":{"type":"url","url":"https://x.example/a.png"}}]}]}`,
 		out: `{"messages":[{"role":"user","content":[{"type":"text","text":"what is it?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,` + pixel + `"}},` +
-			`{"type":"image_url","image_url":{"url":"https://x.example/a.png"}}]}]}`},
-	{name: "Parameters", in: `{"temperature":0.70,"top_p":1e-1,"stop_sequences":["end"],"metadata":{"user_id":"u1"},"service_tier":"standard_only","output_config":{"effort":"low","format":{"type":"json_schema","schema":{"type":"object","x":1.0}}}}`,
+			`{"type":"image_url","image_url":{"url":"https://x.example/a.png"}}]}]}`,
+	},
+	{
+		name: "Parameters", in: `{"temperature":0.70,"top_p":1e-1,"stop_sequences":["end"],"metadata":{"user_id":"u1"},"service_tier":"standard_only","output_config":{"effort":"low","format":{"type":"json_schema","schema":{"type":"object","x":1.0}}}}`,
 		out: `{"temperature":0.70,"top_p":1e-1,"stop":["end"],"user":"u1","service_tier":"default","reasoning_effort":"low",` +
-			`"response_format":{"json_schema":{"name":"output","schema":{"type":"object","x":1.0},"strict":true},"type":"json_schema"}}`},
+			`"response_format":{"json_schema":{"name":"output","schema":{"type":"object","x":1.0},"strict":true},"type":"json_schema"}}`,
+	},
 	{name: "WhatTheOtherDoesAnyway", in: `{"stream":true,"stop_sequences":[],"thinking":{"type":"disabled"},"service_tier":"auto","metadata":{},"top_k":null,"tool_choice":null}`, out: `{}`},
-	{name: "Hints", in: `{"cache_control":{"type":"ephemeral"},"tools":[{"name":"f","input_schema":{},"cache_control":{"type":"ephemeral"}}]}`,
-		out: `{"tools":[{"type":"function","function":{"name":"f","parameters":{}}}]}`, dropped: []string{"cache_control"}},
-	{name: "Tools", in: `{"tools":[{"type":"custom","name":"f","description":"d","input_schema":{"type":"object"},"strict":true}],"tool_choice":{"type":"tool","name":"f","disable_parallel_tool_use":true}}`,
-		out: `{"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"},"strict":true}}],"tool_choice":{"function":{"name":"f"},"type":"function"},"parallel_tool_calls":false}`},
+	{
+		name: "Hints", in: `{"cache_control":{"type":"ephemeral"},"tools":[{"name":"f","input_schema":{},"cache_control":{"type":"ephemeral"}}]}`,
+		out: `{"tools":[{"type":"function","function":{"name":"f","parameters":{}}}]}`, dropped: []string{"cache_control"},
+	},
+	{
+		name: "Tools", in: `{"tools":[{"type":"custom","name":"f","description":"d","input_schema":{"type":"object"},"strict":true}],"tool_choice":{"type":"tool","name":"f","disable_parallel_tool_use":true}}`,
+		out: `{"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"},"strict":true}}],"tool_choice":{"function":{"name":"f"},"type":"function"},"parallel_tool_calls":false}`,
+	},
 	{name: "ATool", in: `{"tool_choice":{"type":"any","disable_parallel_tool_use":false}}`, out: `{"tool_choice":"required"}`},
-	{name: "CallsAndResults", in: `{"messages":[{"role":"user","content":"hi"},` +
-		`{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"let me see"},{"type":"tool_use","id":"c1","name":"f","input":{"a": 1.50},"caller":{"type":"direct"}},{"type":"tool_use","id":"c2","name":"g","input":{}}]},` +
-		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"one","is_error":false},{"type":"tool_result","tool_use_id":"c2","content":[{"type":"text","text":"two"}]},{"type":"text","text":"and?"}]},` +
-		`{"role":"assistant","content":"more"},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c3"}]}]}`,
+	{
+		name: "CallsAndResults", in: `{"messages":[{"role":"user","content":"hi"},` +
+			`{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"let me see"},{"type":"tool_use","id":"c1","name":"f","input":{"a": 1.50},"caller":{"type":"direct"}},{"type":"tool_use","id":"c2","name":"g","input":{}}]},` +
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"one","is_error":false},{"type":"tool_result","tool_use_id":"c2","content":[{"type":"text","text":"two"}]},{"type":"text","text":"and?"}]},` +
+			`{"role":"assistant","content":"more"},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c3"}]}]}`,
 		out: `{"messages":[{"role":"user","content":"hi"},` +
 			`{"role":"assistant","content":"let me see","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"a\":1.50}"}},{"id":"c2","type":"function","function":{"name":"g","arguments":"{}"}}]},` +
 			`{"role":"tool","tool_call_id":"c1","content":"one"},{"role":"tool","tool_call_id":"c2","content":"two"},{"role":"user","content":"and?"},` +
 			`{"role":"assistant","content":"more"},{"role":"tool","tool_call_id":"c3","content":""}]}`,
-		dropped: []string{"thinking"}},
-	{name: "ACallWithoutAWord", in: `{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"x"}]}]}`,
-		out: `{"messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c1","content":"x"}]}`},
+		dropped: []string{"thinking"},
+	},
+	{
+		name: "ACallWithoutAWord", in: `{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"x"}]}]}`,
+		out: `{"messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c1","content":"x"}]}`,
+	},
 }
 
 type direction struct {

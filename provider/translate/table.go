@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -174,7 +175,7 @@ func membersOf(path string, v jsontext.Value) ([]member, error) {
 	if _, err := d.ReadToken(); err != nil {
 		return nil, refuse(path, "it cannot be read")
 	}
-	if _, err := d.ReadToken(); err != io.EOF {
+	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
 		return nil, refuse(path, "something follows it")
 	}
 	return members, nil

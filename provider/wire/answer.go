@@ -118,8 +118,9 @@ func proofOf(o onejob.Outcome) (proof error, isError bool) {
 		return onejob.ErrRefused, true
 	case failed, lost, succeeded, accepted:
 		return nil, false
+	default: // doubt
+		return nil, true
 	}
-	return nil, true
 }
 
 func (r *Reading) price(s *Seen) Price {

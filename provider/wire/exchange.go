@@ -57,7 +57,7 @@ func (x *exchange) roundTrip(ctx context.Context, m Message, seen *Seen) {
 		seen.Trouble = TroubleNoRequest
 		return
 	}
-	resp, err := x.transport(m).RoundTrip(hr)
+	resp, err := x.transport(m).RoundTrip(hr) //nolint:bodyclose // answer closes it
 	if err != nil {
 		x.seal()
 		x.explain(err, seen)
@@ -173,10 +173,10 @@ func (x *exchange) count(p []byte) {
 		if x.head > 0 {
 			break
 		}
-		switch {
-		case b == headEnd[x.headLeft]:
+		switch b {
+		case headEnd[x.headLeft]:
 			x.headLeft++
-		case b == headEnd[0]:
+		case headEnd[0]:
 			x.headLeft = 1
 		default:
 			x.headLeft = 0

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,11 +13,8 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// Limits of an expression over one answer.
-const (
-	maxExpressionCost = 100_000
-	checkEvery        = 100 // iterations between looks at the context
-)
+// maxExpressionCost bounds an expression over one answer.
+const maxExpressionCost = 100_000
 
 // Expression is a compiled CEL expression over status, headers (names in lower
 // case) and body (parsed JSON, or null). It is safe for concurrent use.
@@ -51,7 +47,7 @@ func compile(text string, want *cel.Type) (*Expression, error) {
 	if got := ast.OutputType(); want != cel.DynType && got != cel.DynType && !got.IsExactType(want) {
 		return nil, fmt.Errorf("expression %q gives %s, want %s", text, got, want)
 	}
-	program, err := env.Program(ast, cel.CostLimit(maxExpressionCost), cel.InterruptCheckFrequency(checkEvery), cel.EvalOptions(cel.OptOptimize))
+	program, err := env.Program(ast, cel.CostLimit(maxExpressionCost), cel.EvalOptions(cel.OptOptimize))
 	if err != nil {
 		return nil, fmt.Errorf("expression %q: %w", text, err)
 	}
@@ -60,7 +56,7 @@ func compile(text string, want *cel.Type) (*Expression, error) {
 
 // eval evaluates e over an answer.
 func (e *Expression) eval(s *Seen) (ref.Val, error) {
-	v, _, err := e.program.ContextEval(context.Background(), s.activation())
+	v, _, err := e.program.Eval(s.activation())
 	return v, err
 }
 

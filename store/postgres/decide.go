@@ -118,11 +118,12 @@ func (s *Store) decideAgain(ctx context.Context, refs []onejob.JobRef, limit int
 // is the claimers' business unless it is over.
 func moves(job *onejob.Job, l *loaded) bool {
 	now := onejob.StandingOf(job, job.Attempts, l.verdicts(job, onejob.Ask{}), l.now)
-	switch {
-	case job.State == onejob.JobQueued:
+	switch job.State {
+	case onejob.JobQueued:
 		return now.Closes()
-	case job.State == onejob.JobBlocked:
+	case onejob.JobBlocked:
 		return now.State != job.State || !reflect.DeepEqual(now.Blocked, job.Blocked)
+	case onejob.JobRunning, onejob.JobSucceeded, onejob.JobFailed, onejob.JobCancelled:
 	}
 	return false
 }

@@ -119,8 +119,8 @@ func TestHastyAnswersAHeldRowSoonAndItsNeighboursToo(t *testing.T) {
 
 func wantReason(t *testing.T, err error, reason string) {
 	t.Helper()
-	e, ok := err.(*onejob.Error)
-	if !ok || e.Code != onejob.CodeStoreUnavailable || e.Reason != reason {
+	var e *onejob.Error
+	if !errors.As(err, &e) || e.Code != onejob.CodeStoreUnavailable || e.Reason != reason {
 		t.Errorf("got %v; want store-unavailable because of %s", err, reason)
 	}
 }

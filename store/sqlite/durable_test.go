@@ -190,7 +190,7 @@ func TestCrash(t *testing.T) {
 	}
 	s := open(t, path, sqlite.Options{})
 	for i := 0; ; i++ {
-		fmt.Fprintf(os.Stdout, "acknowledged %s\n", mustCreate(t, s, startedIntent(t, fmt.Sprint(os.Getpid(), i))).Job.ID)
+		fmt.Printf("acknowledged %s\n", mustCreate(t, s, startedIntent(t, fmt.Sprint(os.Getpid(), i))).Job.ID)
 	}
 }
 

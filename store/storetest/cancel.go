@@ -132,7 +132,7 @@ func testCancelTerminal(f *fixture) {
 	id := reachSucceeded(f)
 	before := f.get(id)
 	_, err := f.tryCancel(onejob.JobCancelParams{ID: id})
-	if e := f.wantCode(err, onejob.CodeJobTerminal); e.JobID != id {
+	if e := f.wantError(err, onejob.CodeJobTerminal); e.JobID != id {
 		f.Errorf("the refusal names %q; want %q", e.JobID, id)
 	}
 	if after := f.get(id); after.State != before.State || after.Revision != before.Revision || !after.CancelRequestedAt.IsZero() {

@@ -88,7 +88,7 @@ func conflicting() []promise {
 				id := s.reach(f)
 				for range 2 {
 					f.submit(f.intent("k1")) // whose answer may be kept somewhere
-					e := f.wantCode(f.submit(f.intent("k1", withInput("other"))).Err, onejob.CodeKeyConflict)
+					e := f.wantError(f.submit(f.intent("k1", withInput("other"))).Err, onejob.CodeKeyConflict)
 					if e.JobID != id {
 						f.Errorf("the conflict names job %q; want %q", e.JobID, id)
 					}
@@ -115,7 +115,7 @@ func testRepeatIn(f *fixture, id string, expired, gone bool) {
 	r := f.submit(f.intent("k1"))
 	switch {
 	case expired:
-		if e := f.wantCode(r.Err, onejob.CodeKeyExpired); e.JobID != id {
+		if e := f.wantError(r.Err, onejob.CodeKeyExpired); e.JobID != id {
 			f.Errorf("410 names job %q; want %q", e.JobID, id)
 		}
 	default:
@@ -145,7 +145,7 @@ func testConflictTellsNothing(f *fixture) {
 		func(p *onejob.JobCreateParams) { p.Target = "b" },
 		func(p *onejob.JobCreateParams) { p.RunAfter = time.UnixMilli(0) },
 	} {
-		said = append(said, f.wantCode(f.submit(f.intent("k1", change)).Err, onejob.CodeKeyConflict).Message)
+		said = append(said, f.wantError(f.submit(f.intent("k1", change)).Err, onejob.CodeKeyConflict).Message)
 	}
 	for _, s := range said[1:] {
 		if s != said[0] {

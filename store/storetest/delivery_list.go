@@ -69,8 +69,10 @@ func testDeliveryFilters(f *fixture) {
 		"an endpoint's":       {onejob.DeliveryListParams{Endpoint: curious}, []string{other.ID}},
 		"failed":              {onejob.DeliveryListParams{States: []onejob.DeliveryState{onejob.DeliveryFailed}}, []string{mine.ID}},
 		"in no state":         {onejob.DeliveryListParams{States: []onejob.DeliveryState{"lost"}}, nil},
-		"in two states": {onejob.DeliveryListParams{States: []onejob.DeliveryState{onejob.DeliveryFailed, onejob.DeliveryPending}},
-			[]string{other.ID, mine.ID}},
+		"in two states": {
+			onejob.DeliveryListParams{States: []onejob.DeliveryState{onejob.DeliveryFailed, onejob.DeliveryPending}},
+			[]string{other.ID, mine.ID},
+		},
 	} {
 		f.wantDeliveries(name, f.deliveries(c.p).Deliveries, c.want...)
 	}

@@ -57,7 +57,13 @@ func (f *fixture) noError(err error) {
 }
 
 // wantCode checks an error's code, and that it is an [*onejob.Error] at all.
-func (f *fixture) wantCode(err error, code onejob.Code) *onejob.Error {
+func (f *fixture) wantCode(err error, code onejob.Code) {
+	f.Helper()
+	_ = f.wantError(err, code)
+}
+
+// wantError is wantCode for those who look at the rest of the error, too.
+func (f *fixture) wantError(err error, code onejob.Code) *onejob.Error {
 	f.Helper()
 	var e *onejob.Error
 	if !errors.As(err, &e) || e.Code != code {

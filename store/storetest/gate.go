@@ -159,7 +159,7 @@ func testGateRefuses(f *fixture, r refusal) {
 	f.claimNothing()
 
 	button := f.tryStart(buttonOf(job.ID, "click", "b"))
-	e := f.wantCode(button.Err, onejob.CodeFailoverNotCertified)
+	e := f.wantError(button.Err, onejob.CodeFailoverNotCertified)
 	if e.Reason != r.reason || e.Contract != contract || e.TargetDigest != digestOf("b") || e.JobID != job.ID {
 		f.Errorf("the button was refused with %+v; want the reason %s, contract and target", e, r.reason)
 	}
@@ -227,7 +227,7 @@ func testGateDeclaredRace(f *fixture) {
 	plainly := f.running("k1", contracted("a", "b"), racingPair, declared, withPolicy(func(p *onejob.Policy) { p.Contract = nil }))
 	contracted := f.running("k2", contracted("a", "b"), racingPair, declared)
 	for _, a := range []onejob.Attempt{plainly, contracted} {
-		e := f.wantCode(f.tryStart(laneOf(a.JobID, 1, "b")).Err, onejob.CodeAttemptUnresolved)
+		e := f.wantError(f.tryStart(laneOf(a.JobID, 1, "b")).Err, onejob.CodeAttemptUnresolved)
 		if e.Reason != onejob.GateNoCertificate {
 			f.Errorf("the race was refused with the reason %q; want no_certificate", e.Reason)
 		}
@@ -246,7 +246,7 @@ func testGateRace(f *fixture) {
 	f.mark(b)
 	f.mark(second)
 	manual := f.running("k2", contracted("a", "b"), racingPair, withTerms(func(c *onejob.ContractTerms) { c.Manual = true })).JobID
-	if e := f.wantCode(f.tryStart(laneOf(manual, 1, "b")).Err, onejob.CodeAttemptUnresolved); e.Reason != onejob.GateAutomaticOff {
+	if e := f.wantError(f.tryStart(laneOf(manual, 1, "b")).Err, onejob.CodeAttemptUnresolved); e.Reason != onejob.GateAutomaticOff {
 		f.Errorf("the race was refused with the reason %q; want automatic_off", e.Reason)
 	}
 }
@@ -307,7 +307,7 @@ func (f *fixture) claimAgainBy(certificate string) onejob.Attempt {
 func testGateButton(f *fixture) {
 	c := f.verify(runOf("b"), onejob.RunRefused)
 	job := f.refusedAtA("k1")
-	e := f.wantCode(f.tryStart(buttonOf(job.ID, "click", "b")).Err, onejob.CodeFailoverNotCertified)
+	e := f.wantError(f.tryStart(buttonOf(job.ID, "click", "b")).Err, onejob.CodeFailoverNotCertified)
 	if len(e.Candidates) != 1 || e.Candidates[0].CertificateID != c.ID || e.Candidates[0].Detail != "schema_nonce" {
 		f.Errorf("the refusal names the candidates %+v", e.Candidates)
 	}
@@ -374,7 +374,7 @@ func testGateUnproven(f *fixture) {
 	a := f.running("k1", contracted("a", "b"), withPolicy(func(p *onejob.Policy) { p.Effect = onejob.EffectExternal }))
 	f.finish(a, onejob.OutcomeExecutedFailed)
 	f.wantJob(a.JobID, onejob.JobBlocked, onejob.BlockFailoverUnproven)
-	e := f.wantCode(f.tryStart(buttonOf(a.JobID, "click", "b")).Err, onejob.CodeFailoverNotCertified)
+	e := f.wantError(f.tryStart(buttonOf(a.JobID, "click", "b")).Err, onejob.CodeFailoverNotCertified)
 	if e.Reason != string(onejob.BlockFailoverUnproven) {
 		f.Errorf("the button was refused with the reason %q; want %s", e.Reason, onejob.BlockFailoverUnproven)
 	}

@@ -25,7 +25,7 @@ func gatingAgain() []promise {
 func (f *fixture) forbid(a onejob.Attempt) {
 	f.Helper()
 	_, err := f.tryMark(markOf(a))
-	e := f.wantCode(err, onejob.CodeFailoverNotCertified)
+	e := f.wantError(err, onejob.CodeFailoverNotCertified)
 	if e.AttemptID != a.ID || e.JobID != a.JobID {
 		f.Errorf("the refusal names %s of %s; want %s of %s", e.AttemptID, e.JobID, a.ID, a.JobID)
 	}

@@ -56,7 +56,7 @@ func testOwnerJobs(f *fixture) {
 
 func (f *fixture) sameRefusal(name string, foreign, missing error, id, none string) {
 	f.Helper()
-	a, b := f.wantCode(foreign, onejob.CodeNotFound), f.wantCode(missing, onejob.CodeNotFound)
+	a, b := f.wantError(foreign, onejob.CodeNotFound), f.wantError(missing, onejob.CodeNotFound)
 	if strings.ReplaceAll(a.Message, id, none) != b.Message || (a.JobID == "") != (b.JobID == "") || (a.AttemptID == "") != (b.AttemptID == "") {
 		f.Errorf("%s answers %+v for another's and %+v for none; want one answer", name, a, b)
 	}

@@ -92,7 +92,7 @@ func (f *fixture) oneJob(key string, results []onejob.JobCreateResult) {
 	ids, created, conflicts := map[string]bool{}, 0, map[bool]int{}
 	for i, r := range results {
 		if r.Err != nil {
-			ids[f.wantCode(r.Err, onejob.CodeKeyConflict).JobID] = true
+			ids[f.wantError(r.Err, onejob.CodeKeyConflict).JobID] = true
 			conflicts[i%4 == 0]++
 			continue
 		}

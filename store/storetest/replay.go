@@ -30,7 +30,7 @@ func testReplayQuarantine(f *fixture) {
 		f.Errorf("send_by moved by %s and the quarantine by %s; want the same", moved, quarantined)
 	}
 	r := f.tryResolve(rulingOf(a, onejob.OutcomeNotExecuted))
-	if e := f.wantCode(r.Err, onejob.CodeQuarantined); e != nil && e.RetryAfter <= 0 {
+	if e := f.wantError(r.Err, onejob.CodeQuarantined); e != nil && e.RetryAfter <= 0 {
 		f.Errorf("the ruling is refused without saying when to come back")
 	}
 	if r := f.probe(answer(a, onejob.OutcomeNotExecuted, absent)); r.State != onejob.AttemptUnknown {

@@ -117,7 +117,7 @@ func testResolveNeeds(f *fixture) {
 		"no ruling":   rulingOf(a, onejob.OutcomeUnknown),
 		"an answer":   rulingOf(a, onejob.OutcomeRefused),
 	} {
-		if e := f.wantCode(f.tryResolve(p).Err, onejob.CodeInvalidResolution); e.AttemptID != a.ID {
+		if e := f.wantError(f.tryResolve(p).Err, onejob.CodeInvalidResolution); e.AttemptID != a.ID {
 			f.Errorf("%s: the refusal names %q; want %s", name, e.AttemptID, a.ID)
 		}
 	}
@@ -127,7 +127,7 @@ func testResolveNeeds(f *fixture) {
 func testResolveQuarantine(f *fixture) {
 	a := f.unknown("k1")
 	for _, outcome := range []onejob.Outcome{onejob.OutcomeNotExecuted, onejob.OutcomeExecutedFailed, onejob.OutcomeCancelled} {
-		e := f.wantCode(f.tryResolve(rulingOf(a, outcome, acknowledgeRisk)).Err, onejob.CodeQuarantined)
+		e := f.wantError(f.tryResolve(rulingOf(a, outcome, acknowledgeRisk)).Err, onejob.CodeQuarantined)
 		if e.RetryAfter <= 0 || e.RetryAfter > quarantine {
 			f.Errorf("%s: come back after %s; want at most %s", outcome, e.RetryAfter, quarantine)
 		}
@@ -192,7 +192,8 @@ func testResolveTwice(f *fixture) {
 func testResolveBatch(f *fixture) {
 	a, b := f.unknown("k1"), f.running("k2")
 	results, err := f.s.AttemptResolve(f.Context(), []onejob.AttemptResolveParams{
-		rulingOf(b, onejob.OutcomeSucceeded), {ID: "att_none", Outcome: onejob.OutcomeSucceeded},
+		rulingOf(b, onejob.OutcomeSucceeded),
+		{ID: "att_none", Outcome: onejob.OutcomeSucceeded},
 		rulingOf(a, onejob.OutcomeSucceeded), rulingOf(a, onejob.OutcomeSucceeded),
 	})
 	f.noError(err)

@@ -158,7 +158,7 @@ func testFallbackInDoubt(f *fixture) {
 	refuse := func(state onejob.AttemptState) {
 		f.Helper()
 		f.wantAttempt(a.ID, state)
-		e := f.wantCode(f.tryStart(buttonOf(a.JobID, "click", "b")).Err, onejob.CodeAttemptUnresolved)
+		e := f.wantError(f.tryStart(buttonOf(a.JobID, "click", "b")).Err, onejob.CodeAttemptUnresolved)
 		if e.AttemptID != a.ID || e.JobID != a.JobID {
 			f.Errorf("while %s the refusal names %q of %q; want %q of %q", state, e.AttemptID, e.JobID, a.ID, a.JobID)
 		}
@@ -175,7 +175,7 @@ func testFallbackInDoubt(f *fixture) {
 
 func testFallbackNotCertified(f *fixture) {
 	job := f.blockedAtA("k1")
-	e := f.wantCode(f.tryStart(buttonOf(job.ID, "click", "")).Err, onejob.CodeFailoverNotCertified)
+	e := f.wantError(f.tryStart(buttonOf(job.ID, "click", "")).Err, onejob.CodeFailoverNotCertified)
 	if e.Reason != onejob.GateNoCertificate || len(e.Candidates) != 2 || e.Candidates[0].Target != "b" || e.Candidates[1].Target != "c" {
 		f.Errorf("the refusal says %q of %+v; want %q of b and c", e.Reason, e.Candidates, onejob.GateNoCertificate)
 	}
@@ -189,7 +189,7 @@ func testFallbackUnproven(f *fixture) {
 	a := f.running("k1", targets("a", "b"))
 	f.finish(a, onejob.OutcomeExecutedFailed)
 	f.wantJob(a.JobID, onejob.JobBlocked, onejob.BlockFailoverUnproven)
-	e := f.wantCode(f.tryStart(buttonOf(a.JobID, "click", "b")).Err, onejob.CodeFailoverNotCertified)
+	e := f.wantError(f.tryStart(buttonOf(a.JobID, "click", "b")).Err, onejob.CodeFailoverNotCertified)
 	if e.Reason != string(onejob.BlockFailoverUnproven) {
 		f.Errorf("the refusal's reason is %q; want %q", e.Reason, onejob.BlockFailoverUnproven)
 	}

@@ -39,7 +39,7 @@ func testSupersedeOpen(f *fixture) {
 		"starting": f.starting, "running": f.running, "unknown": f.unknown,
 	} {
 		a := reach(key)
-		e := f.wantCode(f.submit(f.intent("after "+key, instead(a.JobID))).Err, onejob.CodeAttemptUnresolved)
+		e := f.wantError(f.submit(f.intent("after "+key, instead(a.JobID))).Err, onejob.CodeAttemptUnresolved)
 		if e.JobID != a.JobID {
 			f.Errorf("while %s: the refusal names job %q; want %q", key, e.JobID, a.JobID)
 		}

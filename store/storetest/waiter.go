@@ -337,7 +337,10 @@ func testEndBatch(f *fixture) {
 	stranger := held
 	stranger.Token = onejob.NewToken()
 	ended, err := f.waiters(f.s).WaiterEnd(f.Context(), []onejob.WaiterEndParams{
-		{Waiter: answered, Delivered: true}, {Waiter: stranger}, {Waiter: left}, {Waiter: left},
+		{Waiter: answered, Delivered: true},
+		{Waiter: stranger},
+		{Waiter: left},
+		{Waiter: left},
 		{Waiter: onejob.Waiter{JobRef: onejob.JobRef{Part: 1, ID: onejob.NewJobID(1, time.UnixMilli(0))}, Token: "t"}},
 	})
 	f.noError(err)

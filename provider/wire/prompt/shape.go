@@ -3,6 +3,7 @@ package prompt
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -98,7 +99,7 @@ func (c *Carrier) portable(schema json.RawMessage) (json.RawMessage, error) {
 	if err := s.schema(); err != nil {
 		return nil, fmt.Errorf("the schema cannot be read: %w", err)
 	}
-	if _, err := s.in.ReadToken(); err != io.EOF {
+	if _, err := s.in.ReadToken(); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("something follows the schema")
 	}
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil

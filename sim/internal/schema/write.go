@@ -237,8 +237,13 @@ func typeOf(s *Value) string {
 		return "null"
 	}
 	for _, hint := range []struct{ keyword, is string }{
-		{"properties", "object"}, {"required", "object"}, {"items", "array"}, {"prefixItems", "array"},
-		{"minimum", "number"}, {"maximum", "number"}, {"multipleOf", "number"},
+		{"properties", "object"},
+		{"required", "object"},
+		{"items", "array"},
+		{"prefixItems", "array"},
+		{"minimum", "number"},
+		{"maximum", "number"},
+		{"multipleOf", "number"},
 	} {
 		if s.Has(hint.keyword) {
 			return hint.is
