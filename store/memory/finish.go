@@ -133,7 +133,9 @@ func (s *Store) land(r *row, a *onejob.Attempt, next onejob.AttemptState, result
 		r.job.FinishedAt = now
 		r.job.Version++
 	case onejob.AttemptDiscarded:
-		a.Result = copyResult(result)
+		if !r.job.Purged() {
+			a.Result = copyResult(result)
+		}
 		a.Discarded = &onejob.Discarded{Winner: r.job.CompletedBy, After: now.Sub(r.job.FinishedAt)}
 		r.record(now, onejob.EventRaceLost, a.ID, "", r.job.CompletedBy)
 		if incident := onejob.IncidentBy(&r.job, a); incident != "" {
