@@ -53,6 +53,38 @@ func testPoisonedJob(f *fixture) {
 	f.wantJob(overdue.ID, onejob.JobFailed)
 }
 
+// poisonPolicy makes what was pinned on a job unreadable, or skips.
+func (f *fixture) poisonPolicy(jobID string) {
+	f.Helper()
+	unlocked := f.poison(`DROP TRIGGER jobs_immutable`) || f.poison(`ALTER TABLE jobs DISABLE TRIGGER jobs_immutable`)
+	if !unlocked || !f.poison(`UPDATE jobs SET policy = 'not JSON' WHERE id = '`+jobID+`'`) {
+		f.Skip("the database does not let a policy change")
+	}
+}
+
+// What became of the jobs beside one whose policy cannot be read is recorded, and
+// their leases end: else their callers try for ever, and nobody takes over.
+func testPoisonedPolicy(f *fixture) {
+	poisoned, silent, lost := f.running("poisoned"), f.running("silent"), f.running("lost")
+	f.poisonPolicy(poisoned.JobID)
+	results, err := f.s.AttemptFinish(f.Context(), []onejob.AttemptFinishParams{
+		finishOf(poisoned, onejob.OutcomeUnknown), finishOf(silent, onejob.OutcomeUnknown),
+	})
+	f.noError(err)
+	f.noError(results[1].Err)
+	f.wantAttempt(silent.ID, onejob.AttemptUnknown)
+
+	f.advance(lease + time.Second)
+	if changed := f.expire([]onejob.AttemptRef{refOf(poisoned), refOf(lost)}); !slices.Contains(changed, refOf(lost)) {
+		f.Errorf("the sweep changed %v; want the healthy attempt", changed)
+	}
+	f.wantAttempt(lost.ID, onejob.AttemptUnknown)
+
+	f.restored()
+	f.hold()
+	f.confirm()
+}
+
 func testPoisonedBlocked(f *fixture) {
 	hourly := withPolicy(func(p *onejob.Policy) { p.Deadline = time.Hour })
 	block := func(key string) *onejob.Job {
