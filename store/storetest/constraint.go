@@ -17,6 +17,7 @@ func constraining() []promise {
 		{name: "Database/APoisonedBlockedJobDoesNotStopItsNeighbours", test: testPoisonedBlocked},
 		{name: "Database/APoisonedRowDoesNotStopItsNeighbours", test: testPoisonedRow},
 		{name: "Database/APoisonedPolicyDoesNotStopItsNeighbours", test: testPoisonedPolicy},
+		{name: "Database/APoisonedContractDoesNotStopItsNeighbours", test: testPoisonedContract},
 	}
 }
 
