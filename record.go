@@ -54,19 +54,23 @@ func (c *Client) reserve(rows []JobCreateParams) {
 // still not known then is found out behind the caller's back.
 func (c *Client) create(ctx context.Context, rows []JobCreateParams) []JobCreateResult {
 	created, err := c.store.JobCreate(ctx, rows)
-	if err != nil {
+	confirmed := err == nil
+	if !confirmed {
 		created, err = c.store.JobCreate(ctx, withoutStart(rows))
 	}
-	if err != nil {
-		for i := range rows {
-			if rows[i].Start != nil {
-				go c.findOut(ctx, rows[i])
-			}
-		}
-		return unavailable(len(rows), err)
+	answered := err == nil
+	if !answered {
+		created = unavailable(len(rows), err)
 	}
 	for i := range rows {
-		c.begin(&rows[i], &created[i])
+		row, r := &rows[i], &created[i]
+		unknown := !answered || !confirmed && CodeOf(r.Err) == CodeStoreUnavailable
+		switch {
+		case unknown && row.Start != nil:
+			go c.findOut(ctx, *row, answered) // who holds the row may be the first time, on its way to be committed
+		case answered:
+			c.begin(row, r)
+		}
 	}
 	return created
 }
@@ -84,12 +88,13 @@ const findOutEvery = 100 * time.Millisecond
 
 // findOut asks, while the lease of a possible start lasts, whether it was
 // committed, and creates nothing. Its slot stays reserved meanwhile, so that an
-// outage leaves no more of these than there are slots.
-func (c *Client) findOut(ctx context.Context, row JobCreateParams) {
+// outage leaves no more of these than there are slots. held says that somebody was seen
+// to hold the row: that nothing is recorded yet is then no answer.
+func (c *Client) findOut(ctx context.Context, row JobCreateParams, held bool) {
 	ctx, cancel := context.WithTimeout(ctx, row.Start.Lease)
 	defer cancel()
 	question := row
-	question.Start, question.Refuse = nil, &Error{Code: CodeStoreUnavailable, Message: "the job was not recorded"}
+	question.Start, question.Refuse = nil, &Error{Code: CodeNotFound, Message: "the job was not recorded"}
 	pause := time.NewTicker(findOutEvery)
 	defer pause.Stop()
 	for {
@@ -99,10 +104,16 @@ func (c *Client) findOut(ctx context.Context, row JobCreateParams) {
 			return
 		case <-pause.C:
 		}
-		if created, err := c.store.JobCreate(ctx, []JobCreateParams{question}); err == nil {
-			c.begin(&row, &created[0])
-			return
+		created, err := c.store.JobCreate(ctx, []JobCreateParams{question})
+		if err != nil {
+			continue
 		}
+		r := &created[0]
+		if code := CodeOf(r.Err); code == CodeStoreUnavailable || code == CodeNotFound && held {
+			continue
+		}
+		c.begin(&row, r)
+		return
 	}
 }
 

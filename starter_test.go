@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/onejob-dev/onejob"
@@ -126,15 +127,17 @@ func TestASlotIsReservedOnlyForWhatMayStart(t *testing.T) {
 
 // refusingAll is a store that does not confirm two creations and has recorded none
 // of them when it is asked again.
-func refusingAll(w *world, _ *onejob.Options) {
-	inner := w.store
-	var calls atomic.Int32
-	w.store = &between{Store: inner, create: func(ctx context.Context, params []onejob.JobCreateParams) ([]onejob.JobCreateResult, error) {
-		if calls.Add(1) <= 2 {
-			return nil, errCut
-		}
-		return inner.JobCreate(ctx, params)
-	}}
+func refusingAll(err error) func(*world, *onejob.Options) {
+	return func(w *world, _ *onejob.Options) {
+		inner := w.store
+		var calls atomic.Int32
+		w.store = &between{Store: inner, create: func(ctx context.Context, params []onejob.JobCreateParams) ([]onejob.JobCreateResult, error) {
+			if calls.Add(1) <= 2 {
+				return nil, err
+			}
+			return inner.JobCreate(ctx, params)
+		}}
+	}
 }
 
 func TestEverySlotOfABatchIsUsedOrGivenBack(t *testing.T) {
@@ -155,7 +158,8 @@ func TestEverySlotOfABatchIsUsedOrGivenBack(t *testing.T) {
 		{"AShortageIsNoHarm", 1, nil, 1},
 		{"ALostAcknowledgementIsStillOurStart", 9, losing(1), 2},
 		{"WhatWasNotConfirmedTwiceIsFoundOut", 9, losing(2), 2},
-		{"WhatWasNeverRecordedGivesBack", 9, refusingAll, 0},
+		{"WhatWasNeverRecordedGivesBack", 9, refusingAll(errCut), 0},
+		{"WhatThereWasNoRoomForGivesBack", 9, refusingAll(&onejob.Error{Code: onejob.CodeOverloaded}), 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -175,6 +179,55 @@ func TestEverySlotOfABatchIsUsedOrGivenBack(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		leave()
 		w.client.SubmitBatch(ctx, batch)
+		s.check(t, 0)
+	})
+}
+
+// committingSlowly is a store whose first creation is under way for longer than it is
+// waited for: who asks meets its lock, and does not see it until it is committed.
+func committingSlowly(committed bool) func(*world, *onejob.Options) {
+	return func(w *world, _ *onejob.Options) {
+		inner := w.store
+		var calls atomic.Int32
+		var first []onejob.JobCreateParams
+		w.store = &between{Store: inner, create: func(ctx context.Context, params []onejob.JobCreateParams) ([]onejob.JobCreateResult, error) {
+			switch calls.Add(1) {
+			case 1:
+				first = params
+				return nil, errCut
+			case 2:
+				return []onejob.JobCreateResult{{Err: &onejob.Error{Code: onejob.CodeStoreUnavailable, Reason: onejob.ReasonRowLocked}}}, nil
+			case 4:
+				if !committed {
+					break
+				}
+				if _, err := inner.JobCreate(ctx, first); err != nil {
+					return nil, err
+				}
+			}
+			return inner.JobCreate(ctx, params)
+		}}
+	}
+}
+
+// What stands in the way of asking again may be the creation itself.
+func TestAStartThatIsStillBeingCommittedIsSentOnce(t *testing.T) {
+	t.Parallel()
+	s := &slots{free: 1}
+	w := newWorld(t, starting(s), committingSlowly(true))
+	_, _, err := w.client.Submit(t.Context(), drawing(`1`))
+	wantCode(t, err, onejob.CodeStoreUnavailable)
+	s.check(t, 1)
+}
+
+func TestAStartThatIsNeverCommittedGivesItsSlotBackWithItsLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &slots{free: 1}
+		w := newWorld(t, starting(s), committingSlowly(false))
+		_, _, err := w.client.Submit(t.Context(), drawing(`1`))
+		wantCode(t, err, onejob.CodeStoreUnavailable)
+		time.Sleep(2 * time.Minute)
 		s.check(t, 0)
 	})
 }

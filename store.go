@@ -321,6 +321,9 @@ type AttemptRenewParams struct {
 	Owner      string // empty: any; another's attempt is [ErrNotFound]
 	ClaimToken string
 	Lease      time.Duration
+	// Within keeps the lease from ending later than so long after the attempt was
+	// marked. When that is over the attempt is no longer held. Zero: there is no bound.
+	Within time.Duration
 	// MoveSendBy moves send_by with the lease, and quarantine with it, of an attempt
 	// that was claimed marked. They never move back.
 	MoveSendBy bool

@@ -160,14 +160,8 @@ func (c *Client) RenewAttempt(ctx context.Context, p WorkerParams, lease time.Du
 	if err != nil {
 		return RenewResult{}, err
 	}
-	// MarkedAt is by the store's clock, and now by ours: a skew between them makes
-	// the last lease longer or shorter by as much, and nothing else.
-	lease = min(lease, a.MarkedAt.Add(job.Policy.Timeout).Sub(c.opts.NowFunc()))
-	if lease <= 0 {
-		return RenewResult{}, ErrorOfLostClaim(refOf(&a))
-	}
 	results, err := c.store.AttemptRenew(ctx, []AttemptRenewParams{{
-		Ref: refOf(&a), Owner: p.Owner, ClaimToken: p.ClaimToken, Lease: lease, MoveSendBy: true,
+		Ref: refOf(&a), Owner: p.Owner, ClaimToken: p.ClaimToken, Lease: lease, Within: job.Policy.Timeout, MoveSendBy: true,
 	}})
 	if err == nil {
 		err = results[0].Err

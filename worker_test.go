@@ -122,3 +122,38 @@ func TestWorkersOfAnyOwnerTakeTurns(t *testing.T) {
 		t.Errorf("the workers were given jobs of %q; want %q", owners, want)
 	}
 }
+
+// A node whose clock is not the store's denied every heartbeat, or none of them.
+func TestAHeartbeatGoesByTheStoresClock(t *testing.T) {
+	t.Parallel()
+	for _, skew := range []time.Duration{2 * time.Minute, -2 * time.Minute} {
+		t.Run(skew.String(), func(t *testing.T) {
+			t.Parallel()
+			now := noon
+			kinds := map[string]onejob.Kind{"k": {Policy: onejob.Policy{Effect: onejob.EffectExternal, Targets: []string{"pool"}, Timeout: time.Minute}}}
+			client, err := onejob.New(memory.Open(memory.Options{NowFunc: func() time.Time { return now }}), onejob.Options{
+				Secret: instanceSecret, Kinds: kinds, NowFunc: func() time.Time { return now.Add(skew) },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := client.Submit(t.Context(), onejob.SubmitParams{Owner: "o", Key: "k1", Kind: "k", Input: []byte("1")}); err != nil {
+				t.Fatal(err)
+			}
+			claimed, err := client.ClaimAttempts(t.Context(), claimParams(40*time.Second))
+			if err != nil || len(claimed) != 1 {
+				t.Fatalf("claimed %v, %v; want one", claimed, err)
+			}
+			a := claimed[0].Attempt
+			p := onejob.WorkerParams{AttemptID: a.ID, ClaimToken: a.ClaimToken}
+			now = now.Add(30 * time.Second)
+			r, err := client.RenewAttempt(t.Context(), p, 40*time.Second)
+			if err != nil || !r.Attempt.LeaseExpiresAt.Equal(a.MarkedAt.Add(time.Minute)) {
+				t.Fatalf("half way the heartbeat is answered with a lease until %s, %v; want until the job's timeout", r.Attempt.LeaseExpiresAt, err)
+			}
+			now = now.Add(30 * time.Second)
+			_, err = client.RenewAttempt(t.Context(), p, 40*time.Second)
+			wantCode(t, err, onejob.CodeClaimLost)
+		})
+	}
+}

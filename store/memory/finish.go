@@ -42,8 +42,7 @@ func (s *Store) finish(p *onejob.AttemptFinishParams, now time.Time) onejob.Atte
 			return result
 		}
 	case a.State == onejob.AttemptUnknown && (event == onejob.EventSilence || event == onejob.EventLost):
-		a.Phase, a.Evidence = cmp.Or(p.Phase, a.Phase), p.Evidence // still in doubt, now with more to go by
-		a.LeaseOverAt = time.Time{}                                // its worker spoke after all
+		seeMore(a, p) // still in doubt, now with more to go by
 		s.changed(r, now)
 	case a.Outcome != p.Outcome: // else a repeat, which answers as the first did
 		return s.lost(p.Ref)
@@ -61,8 +60,7 @@ func (s *Store) accept(r *row, a *onejob.Attempt, p *onejob.AttemptFinishParams,
 	case a.State != onejob.AttemptRunning && a.State != onejob.AttemptUnknown:
 		return s.lost(p.Ref)
 	}
-	a.ProviderID = cmp.Or(p.ProviderID, a.ProviderID)
-	a.Phase, a.Evidence, a.LeaseOverAt = cmp.Or(p.Phase, a.Phase), p.Evidence, time.Time{}
+	seeMore(a, p)
 	acceptedAt(a, now)
 	if a.State == onejob.AttemptRunning {
 		a.Outcome = onejob.OutcomeAccepted
@@ -98,12 +96,17 @@ func follow(a *onejob.Attempt, event onejob.Event) (onejob.AttemptState, error) 
 
 // see keeps on the attempt what was seen of it.
 func see(a *onejob.Attempt, p *onejob.AttemptFinishParams, now time.Time) {
-	a.Outcome, a.Phase, a.Evidence = p.Outcome, cmp.Or(p.Phase, a.Phase), p.Evidence
-	a.Error, a.Next, a.OwnFault, a.LeaseOverAt = copyOf(p.Failure), p.Next, p.OwnFault, time.Time{}
-	a.ProviderID = cmp.Or(p.ProviderID, a.ProviderID)
+	seeMore(a, p)
+	a.Outcome, a.Error, a.Next, a.OwnFault = p.Outcome, copyOf(p.Failure), p.Next, p.OwnFault
 	if p.RetryAfter > 0 {
 		a.RetryAt = now.Add(p.RetryAfter)
 	}
+}
+
+// seeMore keeps what is known beside what an outcome proves. The worker spoke after all.
+func seeMore(a *onejob.Attempt, p *onejob.AttemptFinishParams) {
+	a.Phase, a.Evidence, a.LeaseOverAt = cmp.Or(p.Phase, a.Phase), p.Evidence, time.Time{}
+	a.ProviderID = cmp.Or(p.ProviderID, a.ProviderID)
 	if p.Currency != "" {
 		a.CostMicros, a.Currency = p.CostMicros, p.Currency
 	}
@@ -133,7 +136,9 @@ func (s *Store) land(r *row, a *onejob.Attempt, next onejob.AttemptState, result
 		r.job.FinishedAt = now
 		r.job.Version++
 	case onejob.AttemptDiscarded:
-		a.Result = copyResult(result)
+		if !r.job.Purged() {
+			a.Result = copyResult(result)
+		}
 		a.Discarded = &onejob.Discarded{Winner: r.job.CompletedBy, After: now.Sub(r.job.FinishedAt)}
 		r.record(now, onejob.EventRaceLost, a.ID, "", r.job.CompletedBy)
 		if incident := onejob.IncidentBy(&r.job, a); incident != "" {

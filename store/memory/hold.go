@@ -56,7 +56,14 @@ func (s *Store) AttemptRenew(ctx context.Context, params []onejob.AttemptRenewPa
 		if a == nil || !leased(a) {
 			return onejob.AttemptRenewResult{Err: onejob.ErrorOfLostClaim(p.Ref)}
 		}
-		a.LeaseExpiresAt = now.Add(p.Lease)
+		end := now.Add(p.Lease)
+		if last := a.MarkedAt.Add(p.Within); p.Within > 0 && last.Before(end) {
+			end = last
+		}
+		if !end.After(now) {
+			return onejob.AttemptRenewResult{Err: onejob.ErrorOfLostClaim(p.Ref)}
+		}
+		a.LeaseExpiresAt = end
 		if later := a.LeaseExpiresAt.Sub(a.SendBy); p.MoveSendBy && !a.SendBy.IsZero() && later > 0 {
 			a.SendBy = a.LeaseExpiresAt
 			if !a.QuarantineUntil.IsZero() {

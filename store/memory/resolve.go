@@ -34,7 +34,7 @@ func (s *Store) resolve(p *onejob.AttemptResolveParams, now time.Time) onejob.At
 	if err != nil {
 		return onejob.AttemptResolveResult{Err: err}
 	}
-	a.Outcome, a.Next, a.Ruling = p.Outcome, onejob.NextOfRuling(p.Outcome), rulingOf(a, p, now)
+	a.Outcome, a.Next, a.OwnFault, a.Ruling = p.Outcome, onejob.NextOfRuling(p.Outcome), false, rulingOf(a, p, now)
 	r.record(now, onejob.EventRuled, a.ID, p.Actor, string(p.Outcome)+": "+p.Evidence)
 	s.audit(p.AuditOf(r.job.Owner), now)
 	s.land(r, a, next, result, now)

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -91,7 +92,10 @@ func (s *Store) decideAgain(ctx context.Context, refs []onejob.JobRef, limit int
 		l = load(b, refs, loading{terms: t.terms, tolerant: true})
 		return t.commit(ctx, b)
 	})
-	if err != nil {
+	switch {
+	case err != nil && ofRow(err):
+		return s.decideApart(ctx, refs, limit, changed)
+	case err != nil:
 		return onejob.Unavailable(err)
 	}
 	var stale []onejob.JobRef
@@ -109,6 +113,19 @@ func (s *Store) decideAgain(ctx context.Context, refs []onejob.JobRef, limit int
 	for i, ref := range stale {
 		if done[i] {
 			*changed = append(*changed, ref)
+		}
+	}
+	return nil
+}
+
+// decideApart is decideAgain in pieces, where one of refs cannot even be fetched.
+func (s *Store) decideApart(ctx context.Context, refs []onejob.JobRef, limit int, changed *[]onejob.JobRef) error {
+	if len(refs) == 1 {
+		return nil
+	}
+	for piece := range slices.Chunk(refs, (len(refs)+pieces-1)/pieces) {
+		if err := s.decideAgain(ctx, piece, limit, changed); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -145,7 +145,7 @@ UPDATE attempts a
        own_fault        = CASE WHEN coalesce(u.target_state, a.state) = a.state THEN a.own_fault ELSE u.own_fault END,
        error_code       = CASE WHEN coalesce(u.target_state, a.state) = a.state THEN a.error_code ELSE u.error_code END,
        error            = CASE WHEN coalesce(u.target_state, a.state) = a.state THEN a.error ELSE u.error END,
-       retry_at         = CASE WHEN coalesce(u.target_state, a.state) = a.state THEN a.retry_at ELSE u.retry_at END,
+       retry_at         = CASE WHEN coalesce(u.target_state, a.state) = a.state THEN a.retry_at ELSE coalesce(u.retry_at, a.retry_at) END,
        ruling           = coalesce(u.ruling, a.ruling),
        result           = u.result,
        result_type      = u.result_type,

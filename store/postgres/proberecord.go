@@ -92,7 +92,7 @@ func moveByProbe(l *loaded, p *onejob.ProbeRecordParams) (move, bool) {
 	_, m.fromRuled = onejob.SourcesOf(verdict.Event)
 	m.to, _ = onejob.AttemptUnknown.Next(verdict.Event)
 	m.absence, m.ruling, m.next = verdict.Ruling != nil, verdict.Ruling, verdict.Next
-	m.failure, m.retryAt = p.Failure, a.RetryAt
+	m.failure = p.Failure
 	m.cost, m.currency, m.usage = p.CostMicros, p.Currency, p.Usage
 	if verdict.Event == onejob.EventAnswered && !job.Purged() {
 		m.result = p.Result

@@ -5,26 +5,32 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/onejob-dev/onejob"
 )
 
 // A missing row: the attempt is no longer held under this token. One whose lease
 // is over but that nobody has ended is held still.
-const sqlAttemptRenew = `
+const (
+	sqlAttemptRenew = `
 UPDATE attempts a
-   SET lease_expires_at = onejob_now() + u.lease * interval '1 microsecond',
-       send_by = CASE WHEN u.move_send_by AND a.send_by < onejob_now() + u.lease * interval '1 microsecond'
-                      THEN onejob_now() + u.lease * interval '1 microsecond' ELSE a.send_by END,
-       quarantine_until = CASE WHEN u.move_send_by AND a.send_by < onejob_now() + u.lease * interval '1 microsecond'
-                      THEN a.quarantine_until + (onejob_now() + u.lease * interval '1 microsecond' - a.send_by) ELSE a.quarantine_until END
-  FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::boolean[])
-       AS u (part, job_id, id, claim_token, lease, owner, move_send_by)
+   SET lease_expires_at = ` + sqlLeaseUntil + `,
+       send_by = CASE WHEN u.move_send_by AND a.send_by < ` + sqlLeaseUntil + `
+                      THEN ` + sqlLeaseUntil + ` ELSE a.send_by END,
+       quarantine_until = CASE WHEN u.move_send_by AND a.send_by < ` + sqlLeaseUntil + `
+                      THEN a.quarantine_until + (` + sqlLeaseUntil + ` - a.send_by) ELSE a.quarantine_until END
+  FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::boolean[], $8::bigint[])
+       AS u (part, job_id, id, claim_token, lease, owner, move_send_by, within)
   JOIN job_states s ON s.part = u.part AND s.job_id = u.job_id
  WHERE a.part = u.part AND a.job_id = u.job_id AND a.id = u.id AND a.claim_token = u.claim_token
-   AND a.state IN ('starting', 'running')
+   AND a.state IN ('starting', 'running') AND ` + sqlLeaseUntil + ` > onejob_now()
    AND (u.owner = '' OR EXISTS (SELECT FROM jobs j WHERE j.part = u.part AND j.id = u.job_id AND j.owner = u.owner))
 RETURNING a.id, s.cancel_requested_at IS NOT NULL`
+
+	// Not later than the attempt may last; NULL is no bound.
+	sqlLeaseUntil = `least(onejob_now() + u.lease * interval '1 microsecond', a.marked_at + u.within * interval '1 microsecond')`
+)
 
 // The attempts that are of who asks about them.
 const sqlAttemptsOwned = `
@@ -74,6 +80,7 @@ func renew(ctx context.Context, t *txn, params []onejob.AttemptRenewParams, rene
 		column(params, func(p onejob.AttemptRenewParams) int64 { return p.Lease.Microseconds() }),
 		owners,
 		column(params, func(p onejob.AttemptRenewParams) bool { return p.MoveSendBy }),
+		column(params, func(p onejob.AttemptRenewParams) pgtype.Int8 { return span(p.Within) }),
 	).Query(func(rows pgx.Rows) error {
 		return forEach(rows, func(row pgx.Row) error {
 			var id string

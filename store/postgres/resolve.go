@@ -153,7 +153,7 @@ func moveByRuling(job *onejob.Job, a *onejob.Attempt, p *onejob.AttemptResolvePa
 	m := move{
 		ref: onejob.AttemptRef{Part: a.Part, JobID: a.JobID, ID: a.ID}, ruled: true,
 		from: []onejob.AttemptState{onejob.AttemptUnknown}, to: to,
-		outcome: p.Outcome, next: onejob.NextOfRuling(p.Outcome), failure: a.Error, retryAt: a.RetryAt,
+		outcome: p.Outcome, next: onejob.NextOfRuling(p.Outcome), failure: a.Error,
 		ruling: &onejob.Ruling{
 			By: p.Actor, Outcome: p.Outcome, Evidence: p.Evidence, At: l.now,
 			RiskAcknowledged: p.AcknowledgeRisk && !success && a.QuarantineUntil.IsZero(),

@@ -40,7 +40,7 @@ WITH held AS MATERIALIZED (
 ), swapped AS (
     UPDATE attempts a
        SET state = 'succeeded', outcome = 'succeeded', finished_at = w.finished_at,
-           next = NULL, own_fault = false, error_code = NULL, error = NULL, retry_at = NULL, lease_over_at = NULL,
+           next = NULL, own_fault = false, error_code = NULL, error = NULL, lease_over_at = NULL,
            phase = coalesce(w.phase, a.phase), evidence = w.evidence,
            result = w.result, result_type = w.result_type, result_lost = false,
            provider_id = coalesce(w.provider_id, a.provider_id),

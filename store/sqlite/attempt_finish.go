@@ -89,9 +89,12 @@ func resultOf(r *onejob.Result, state onejob.AttemptState) (body, contentType an
 // see keeps what more is known of an attempt that stays where it is.
 func (x *tx) see(p *onejob.AttemptFinishParams, where string) (seen bool, err error) {
 	n, err := x.exec(`
-		UPDATE attempts SET phase = coalesce(?, phase), evidence = ?, provider_id = coalesce(?, provider_id), lease_over_at = NULL
+		UPDATE attempts SET phase = coalesce(?, phase), evidence = ?, provider_id = coalesce(?, provider_id), lease_over_at = NULL,
+			cost_micros = CASE ? WHEN '' THEN cost_micros ELSE ? END, currency = CASE ? WHEN '' THEN currency ELSE ? END,
+			usage = coalesce(?, usage)
 		WHERE `+thisAttempt+` AND claim_token = ? AND `+where,
 		orNull(p.Phase), encode(p.Evidence), orNull(p.ProviderID),
+		p.Currency, p.CostMicros, p.Currency, p.Currency, orNull(string(p.Usage)),
 		int(p.Ref.Part), p.Ref.JobID, p.Ref.ID, p.ClaimToken)
 	return n == 1, err
 }

@@ -81,13 +81,16 @@ func (x *tx) renew(p *onejob.AttemptRenewParams) (result onejob.AttemptRenewResu
 	if err := x.mayHold(p.Ref, p.Owner); err != nil {
 		return result, err
 	}
-	lease := millis(x.now.Add(p.Lease))
+	lease, err := x.leaseUntil(p)
+	if err != nil {
+		return result, err
+	}
 	n, err := x.exec(`
 		UPDATE attempts SET lease_expires_at = ?,
 			quarantine_until = CASE WHEN ? AND send_by < ? THEN quarantine_until + (? - send_by) ELSE quarantine_until END,
 			send_by = CASE WHEN ? AND send_by < ? THEN ? ELSE send_by END
-		WHERE `+thisAttempt+` AND claim_token = ? AND state IN ('starting', 'running')`,
-		lease, p.MoveSendBy, lease, lease, p.MoveSendBy, lease, lease, int(p.Ref.Part), p.Ref.JobID, p.Ref.ID, p.ClaimToken)
+		WHERE `+thisAttempt+` AND claim_token = ? AND state IN ('starting', 'running') AND ? > ?`,
+		lease, p.MoveSendBy, lease, lease, p.MoveSendBy, lease, lease, int(p.Ref.Part), p.Ref.JobID, p.Ref.ID, p.ClaimToken, lease, x.now)
 	if err != nil {
 		return result, err
 	}
@@ -99,4 +102,19 @@ func (x *tx) renew(p *onejob.AttemptRenewParams) (result onejob.AttemptRenewResu
 		return nil
 	}, int(p.Ref.Part), p.Ref.JobID)
 	return result, err
+}
+
+// leaseUntil is when a renewed lease ends: not later than the attempt may last.
+func (x *tx) leaseUntil(p *onejob.AttemptRenewParams) (end time.Time, err error) {
+	end = millis(x.now.Add(p.Lease))
+	if p.Within <= 0 {
+		return end, nil
+	}
+	err = x.query(`SELECT marked_at FROM attempts WHERE `+thisAttempt, func(r *row) error {
+		if last := millis(r.Time().Add(p.Within)); last.Before(end) {
+			end = last
+		}
+		return nil
+	}, int(p.Ref.Part), p.Ref.JobID, p.Ref.ID)
+	return end, err
 }

@@ -87,7 +87,7 @@ func (x *tx) rule(p *onejob.AttemptResolveParams, a *onejob.Attempt, state onejo
 	}
 	body, contentType, lost := resultOf(result, state)
 	n, err := x.exec(`
-		UPDATE attempts SET state = ?, outcome = ?, next = ?, ruling = ?, result = ?, result_type = ?, result_lost = ?, finished_at = ?
+		UPDATE attempts SET state = ?, outcome = ?, next = ?, own_fault = 0, ruling = ?, result = ?, result_type = ?, result_lost = ?, finished_at = ?
 		WHERE `+thisAttempt+` AND state = 'unknown'`,
 		string(state), string(p.Outcome), string(onejob.NextOfRuling(p.Outcome)), encode(onejob.Ruling{
 			By: p.Actor, Outcome: p.Outcome, Evidence: p.Evidence, At: x.now,

@@ -20,7 +20,7 @@ func (s *Store) JobPurge(ctx context.Context, p onejob.JobPurgeParams) (purged i
 			one  func(ref onejob.JobRef, before time.Time) (bool, error)
 		}{
 			{p.PayloadAge, oldJobs, x.purge},
-			{p.KeyAge, `SELECT part, id FROM jobs WHERE created_at <= ? AND purged_at IS NOT NULL AND policy <> '' ORDER BY created_at LIMIT ?`, x.shrink},
+			{p.KeyAge, oldTombstones, x.shrink},
 		}
 		for _, step := range steps {
 			if step.age <= 0 {
@@ -73,12 +73,16 @@ const (
 		EXISTS (SELECT 1 FROM job_states s WHERE s.seq = jobs.seq AND s.finished_at <= ?
 		AND ` + unneeded + `)`
 
-	// oldJobs leaves out what must stay, which would otherwise remain at the head
-	// for ever and keep others from their turn.
+	// These leave out what must stay, which would otherwise remain at the head for
+	// ever and keep others from their turn.
 	oldJobs = `
 		SELECT s.part, s.job_id FROM job_states s
 		WHERE s.finished_at <= ? AND s.purged = 0 AND ` + unneeded + `
 		ORDER BY s.finished_at LIMIT ?`
+	oldTombstones = `
+		SELECT j.part, j.id FROM jobs j JOIN job_states s ON s.seq = j.seq
+		WHERE j.created_at <= ? AND j.purged_at IS NOT NULL AND j.policy <> '' AND ` + unneeded + `
+		ORDER BY j.created_at LIMIT ?`
 )
 
 // purge empties the payload. Zero rows: somebody may still need it.

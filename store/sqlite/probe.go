@@ -12,11 +12,12 @@ import (
 const asked = `(state = 'unknown' OR (state = 'running' AND outcome = 'accepted'))`
 
 // ask makes an attempt that has just become open to questions due for them. A
-// person is asked once the doubt has lasted long enough, counted from its beginning.
+// person is asked once the doubt has lasted long enough, counted from its beginning. A
+// policy that cannot be read says nothing of it, and must not be the end of a batch.
 func (x *tx) ask(ref onejob.AttemptRef) error {
 	_, err := x.exec(`
 		UPDATE attempts SET probe_at = ?, ask_at = coalesce(ask_at, ? + (
-			SELECT coalesce(json_extract(j.policy, '$.ask_after'), 0) / 1000000 FROM jobs j
+			SELECT coalesce(json_extract(CASE WHEN json_valid(j.policy) THEN j.policy ELSE '{}' END, '$.ask_after'), 0) / 1000000 FROM jobs j
 			WHERE j.seq = attempts.seq))
 		WHERE `+thisAttempt+` AND `+asked,
 		x.now, x.now, int(ref.Part), ref.JobID, ref.ID)

@@ -32,7 +32,7 @@ func (x *tx) recordProbe(p *onejob.ProbeRecordParams) (result onejob.AttemptFini
 	}
 	switch {
 	case resolves:
-		if result, err = x.settleByProbe(&j.Job, p, verdict, result); err != nil {
+		if result, err = x.settleByProbe(p, verdict, result); err != nil {
 			return result, err
 		}
 	case p.Outcome == onejob.OutcomeAccepted && p.ProviderID != "":
@@ -65,16 +65,13 @@ func (x *tx) sendAgain(j *onejob.Job, a *onejob.Attempt, p *onejob.ProbeRecordPa
 // settleByProbe is a finish without a claim token. What was seen on the wire stays
 // as it was seen: the probe keeps its own evidence. Zero rows: the attempt is not
 // where the answer can find it, and result stays as it was.
-func (x *tx) settleByProbe(j *onejob.Job, p *onejob.ProbeRecordParams, v onejob.ProbeVerdict, result onejob.AttemptFinishResult) (onejob.AttemptFinishResult, error) {
+func (x *tx) settleByProbe(p *onejob.ProbeRecordParams, v onejob.ProbeVerdict, result onejob.AttemptFinishResult) (onejob.AttemptFinishResult, error) {
 	state, err := onejob.AttemptUnknown.Next(v.Event)
 	if err != nil {
 		return result, err
 	}
-	var body, contentType, ruling any
-	lost := false
-	if !j.Purged() {
-		body, contentType, lost = resultOf(p.Result, state)
-	}
+	var ruling any
+	body, contentType, lost := resultOf(p.Result, state)
 	if v.Ruling != nil {
 		ruling = encode(v.Ruling)
 	}

@@ -29,15 +29,19 @@ func (x *tx) takeSlot(ref onejob.AttemptRef) (*onejob.Won, error) {
 	return won, nil
 }
 
-// discard keeps a success that lost as evidence on its own row.
+// discard keeps a success that lost as evidence on its own row, but for the answer to a
+// job whose payload has been removed.
 func (x *tx) discard(ref onejob.AttemptRef) (onejob.AttemptFinishResult, error) {
 	j, err := x.job(`WHERE j.part = ? AND j.id = ?`, int(ref.Part), ref.JobID)
 	if err != nil {
 		return onejob.AttemptFinishResult{}, err
 	}
 	discarded := &onejob.Discarded{Winner: j.CompletedBy, After: since(j.FinishedAt, x.now)}
-	_, err = x.exec(`UPDATE attempts SET state = 'discarded', discarded = ? WHERE `+thisAttempt+` AND state = 'succeeded'`,
-		encode(discarded), int(ref.Part), ref.JobID, ref.ID)
+	_, err = x.exec(`
+		UPDATE attempts SET state = 'discarded', discarded = ?,
+			result = CASE WHEN ? THEN NULL ELSE result END, result_type = CASE WHEN ? THEN NULL ELSE result_type END
+		WHERE `+thisAttempt+` AND state = 'succeeded'`,
+		encode(discarded), j.Purged(), j.Purged(), int(ref.Part), ref.JobID, ref.ID)
 	if err != nil {
 		return onejob.AttemptFinishResult{}, err
 	}

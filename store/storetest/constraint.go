@@ -16,6 +16,8 @@ func constraining() []promise {
 		{name: "Database/APoisonedJobDoesNotStopItsNeighbours", test: testPoisonedJob},
 		{name: "Database/APoisonedBlockedJobDoesNotStopItsNeighbours", test: testPoisonedBlocked},
 		{name: "Database/APoisonedRowDoesNotStopItsNeighbours", test: testPoisonedRow},
+		{name: "Database/APoisonedPolicyDoesNotStopItsNeighbours", test: testPoisonedPolicy},
+		{name: "Database/APoisonedContractDoesNotStopItsNeighbours", test: testPoisonedContract},
 	}
 }
 

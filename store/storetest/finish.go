@@ -17,6 +17,7 @@ func finishing() []promise {
 		{name: "AttemptFinish/AcceptedStaysRunning", test: testFinishAccepted},
 		{name: "AttemptFinish/AcceptedOnAnUnknownKeepsTheDoubt", test: testFinishAcceptedUnknown},
 		{name: "AttemptFinish/MoreSilenceRefreshesTheEvidence", test: testFinishMoreSilence},
+		{name: "AttemptFinish/WhatIsKnownInDoubtIsKept", test: testFinishInDoubt},
 		{name: "AttemptFinish/ALateAnswerSettlesAnUnknown", test: testFinishLate},
 		{name: "AttemptFinish/ALateRefusalSettlesAnUnknown", test: testFinishLateRefusal},
 		{name: "AttemptFinish/NothingWithoutTheToken", test: testFinishToken},
@@ -176,6 +177,33 @@ func testFinishMoreSilence(f *fixture) {
 	}
 	if n := f.eventsOf(job, onejob.EventBlocked); n != 1 {
 		f.Errorf("the job entered blocked %d times; want once", n)
+	}
+}
+
+// An answer that proves nothing may still say what it cost, whose it is, and when the
+// provider wants to hear of us.
+func testFinishInDoubt(f *fixture) {
+	known := func(p *onejob.AttemptFinishParams) { p.ProviderID = "theirs-1" }
+	for key, outcome := range map[string]onejob.Outcome{
+		"silent": onejob.OutcomeUnknown, "lost": onejob.OutcomeResultLost, "accepted": onejob.OutcomeAccepted,
+	} {
+		a := f.unknown(key)
+		f.finish(a, outcome, known, withCost(5))
+		if got := f.wantAttempt(a.ID, onejob.AttemptUnknown); got.ProviderID != "theirs-1" || got.CostMicros != 5 || got.Currency != "EUR" || string(got.Usage) != `{"tokens":3}` {
+			f.Errorf("after %q the attempt is %q of the provider's, cost %d %s and used %s; want all of it kept", outcome, got.ProviderID, got.CostMicros, got.Currency, got.Usage)
+		}
+	}
+	a := f.running("taken")
+	f.finish(a, onejob.OutcomeAccepted, known, withCost(5))
+	if got := f.wantAttempt(a.ID, onejob.AttemptRunning); got.CostMicros != 5 {
+		f.Errorf("an attempt that was accepted cost %d; want 5", got.CostMicros)
+	}
+	b := f.running("later")
+	f.finish(b, onejob.OutcomeUnknown, withRetryAfter(time.Hour))
+	first := f.attempt(b.ID).RetryAt
+	f.finish(b, onejob.OutcomeRefused)
+	if got := f.attempt(b.ID).RetryAt; first.IsZero() || !got.Equal(first) {
+		f.Errorf("a refusal that says nothing of it moved the time to try again from %s to %s", first, got)
 	}
 }
 

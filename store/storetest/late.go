@@ -20,6 +20,7 @@ func arrivingLate() []promise {
 		{name: "LateSuccess/TheOtherWayRoundIsADuplicateEffectToo", test: testRuledOutWinsFirst},
 		{name: "LateSuccess/AClosedJobIsALateEffect", test: testLateAfterClose},
 		{name: "LateSuccess/AClosedJobStaysClosed", test: testLateKeepsClosed},
+		{name: "LateSuccess/BringsNoPayloadBack", test: testLateAfterPurge},
 		{name: "LateSuccess/OnlyOfAnAttemptThatWasRuled", test: testLateUnruled},
 		{name: "LateSuccess/AStaleAttemptClosesNoNewerOne", test: testStaleAttempt},
 	}
@@ -194,6 +195,33 @@ func testLateKeepsClosed(f *fixture) {
 	}
 	if after := f.wantJob(a.JobID, onejob.JobFailed); after.Version != before.Version || !reflect.DeepEqual(after.Error, before.Error) {
 		f.Errorf("the failed job is now %+v; want it as it was", after)
+	}
+}
+
+// What was removed stays so: nothing would remove it again.
+func testLateAfterPurge(f *fixture) {
+	finished, probed := f.ruledOut("k1"), f.ruledOut("k2")
+	f.cancel(finished.JobID)
+	f.cancel(probed.JobID)
+	f.purgeAll()
+	r := f.finish(finished, onejob.OutcomeSucceeded, withCost(1000))
+	if r.State != onejob.AttemptDiscarded || r.Incident != onejob.EventLateEffect {
+		f.Errorf("the success after the purge answers %+v; want discarded, and an incident", r)
+	}
+	answers, err := f.probes().ProbeRecord(f.Context(), []onejob.ProbeRecordParams{{
+		Ref: refOf(probed), Method: onejob.ProbeCallback, Outcome: onejob.OutcomeSucceeded, Result: &onejob.Result{Body: []byte("late")},
+	}})
+	f.noError(err)
+	if answers[0].Err != nil || answers[0].State != onejob.AttemptDiscarded {
+		f.Errorf("the report after the purge answers %+v; want discarded", answers[0])
+	}
+	for _, a := range []onejob.Attempt{finished, probed} {
+		if got := f.attempt(a.ID); got.Result != nil {
+			f.Errorf("the late success of a purged job keeps %+v; want no answer", got.Result)
+		}
+	}
+	if got := f.attempt(finished.ID); got.CostMicros != 1000 {
+		f.Errorf("the late success cost %d; want it booked", got.CostMicros)
 	}
 }
 

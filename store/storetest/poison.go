@@ -53,6 +53,53 @@ func testPoisonedJob(f *fixture) {
 	f.wantJob(overdue.ID, onejob.JobFailed)
 }
 
+// poisonPolicy makes what was pinned on a job unreadable, or skips.
+func (f *fixture) poisonPolicy(jobID, policy string) {
+	f.Helper()
+	unlocked := f.poison(`DROP TRIGGER jobs_immutable`) || f.poison(`ALTER TABLE jobs DISABLE TRIGGER jobs_immutable`)
+	if !unlocked || !f.poison(`UPDATE jobs SET policy = '`+policy+`' WHERE id = '`+jobID+`'`) {
+		f.Skip("the database does not let a policy change")
+	}
+}
+
+// What became of the jobs beside one whose policy cannot be read is recorded, and
+// their leases end: else their callers try for ever, and nobody takes over.
+func testPoisonedPolicy(f *fixture) {
+	poisoned, silent, lost := f.running("poisoned"), f.running("silent"), f.running("lost")
+	f.poisonPolicy(poisoned.JobID, "not JSON")
+	results, err := f.s.AttemptFinish(f.Context(), []onejob.AttemptFinishParams{
+		finishOf(poisoned, onejob.OutcomeUnknown), finishOf(silent, onejob.OutcomeUnknown),
+	})
+	f.noError(err)
+	f.noError(results[1].Err)
+	f.wantAttempt(silent.ID, onejob.AttemptUnknown)
+
+	f.advance(lease + time.Second)
+	if changed := f.expire([]onejob.AttemptRef{refOf(poisoned), refOf(lost)}); !slices.Contains(changed, refOf(lost)) {
+		f.Errorf("the sweep changed %v; want the healthy attempt", changed)
+	}
+	f.wantAttempt(lost.ID, onejob.AttemptUnknown)
+
+	f.restored()
+	f.hold()
+	f.confirm()
+}
+
+// A policy that breaks off says that there is a contract, and not which.
+func testPoisonedContract(f *fixture) {
+	f.useGate(nil)
+	nobodys := withPolicy(func(p *onejob.Policy) { p.Targets, p.Deadline = []string{"nobody serves this"}, time.Hour })
+	queued, overdue := f.create("queued"), f.create("overdue", nobodys)
+	poisonedQueued, poisonedOverdue := f.create("poisoned queued"), f.create("poisoned overdue", nobodys)
+	for _, job := range []*onejob.Job{poisonedQueued, poisonedOverdue} {
+		f.poisonPolicy(job.ID, `{"effect":"external","contract":{"dig`)
+	}
+	f.claimsWithin(3, queued.ID)
+	f.advance(2 * time.Hour)
+	f.decidesWithin(3, overdue.ID)
+	f.wantJob(overdue.ID, onejob.JobFailed)
+}
+
 func testPoisonedBlocked(f *fixture) {
 	hourly := withPolicy(func(p *onejob.Policy) { p.Deadline = time.Hour })
 	block := func(key string) *onejob.Job {

@@ -14,6 +14,7 @@ func purging() []promise {
 		{name: "JobPurge/NotWhileALaneIsInDoubt", test: testPurgeInDoubt},
 		{name: "JobPurge/NotWithAnOpenIncident", test: testPurgeIncident},
 		{name: "JobPurge/WhatMustStayKeepsNobodyElse", test: testPurgePastKept},
+		{name: "JobPurge/ATombstoneThatMustStayKeepsNobodyElse", test: testShrinkPastKept},
 		{name: "JobPurge/KeepsForeverWhenToldTo", test: testPurgeForever},
 		{name: "JobPurge/ShrinksTombstonesAndTheKeyStillAnswers", test: testPurgeShrinks},
 		{name: "JobPurge/KeepsTombstonesWholeWhenToldTo", test: testPurgeKeepsTombstones},
@@ -117,6 +118,25 @@ func testPurgePastKept(f *fixture) {
 	if !f.get(later.JobID).Purged() || f.get(first.JobID).Purged() {
 		f.Error("with limit 1 the job in doubt was purged, or kept the one behind it; want only the latter purged")
 	}
+}
+
+// A purged job whose effect comes after all has an incident, which somebody looks into.
+func testShrinkPastKept(f *fixture) {
+	kept := f.ruledOut("k1")
+	f.cancel(kept.JobID)
+	f.advance(time.Second)
+	later := f.create("k2")
+	f.cancel(later.ID)
+	f.purgeAll()
+	f.finish(kept, onejob.OutcomeSucceeded)
+	f.wantIncidents(kept.JobID, onejob.EventLateEffect)
+	f.advance(keyAge)
+	for range 3 {
+		f.purge(onejob.JobPurgeParams{KeyAge: keyAge, Limit: 1})
+	}
+	f.get(kept.JobID)
+	_, err := f.lookup(later.ID, owner)
+	f.wantCode(err, onejob.CodeNotFound)
 }
 
 // A retention of "never" still deleted rows (riverqueue/river#1389).

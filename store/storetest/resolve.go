@@ -11,6 +11,7 @@ func resolving() []promise {
 	return []promise{
 		{name: "AttemptResolve/ASuccessNeedsNoQuarantine", test: testResolveSucceeded},
 		{name: "AttemptResolve/NotExecutedLetsTheJobGoOn", test: testResolveNotExecuted},
+		{name: "AttemptResolve/LeavesNoFaultOfOurs", test: testResolveOwnFault},
 		{name: "AttemptResolve/ExecutedFailedIsNotRetriedUnderAnEffect", test: testResolveExecutedFailed},
 		{name: "AttemptResolve/ALostResultIsASuccess", test: testResolveLost},
 		{name: "AttemptResolve/ALostResultNeedsAnEffect", test: testResolveLostWithoutEffect},
@@ -54,6 +55,17 @@ func testResolveNotExecuted(f *fixture) {
 	b := f.claimAgain()
 	if b.Number != 2 || b.ProviderKey != a.ProviderKey {
 		f.Errorf("the next attempt is %+v; want number 2 under the same provider key", b)
+	}
+}
+
+// A budget of our own is for what we know of: a ruling is about the target.
+func testResolveOwnFault(f *fixture) {
+	a := f.running("k1")
+	f.finish(a, onejob.OutcomeUnknown, func(p *onejob.AttemptFinishParams) { p.OwnFault = true })
+	f.advance(quarantine + time.Second)
+	f.resolve(a, onejob.OutcomeNotExecuted)
+	if got := f.wantAttempt(a.ID, onejob.AttemptFailed); got.OwnFault {
+		f.Error("what was ruled not to have happened counts as our own fault; want it to count against the target")
 	}
 }
 

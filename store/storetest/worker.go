@@ -14,6 +14,7 @@ func working() []promise {
 		{name: "Worker/ClaimsMarked", test: testWorkerMarked},
 		{name: "Worker/ALostOneIsInDoubt", test: testWorkerLost},
 		{name: "Worker/RenewingMovesSendByForwardOnly", test: testWorkerRenews},
+		{name: "Worker/NoLeaseOutlastsTheWork", test: testWorkerWithin},
 		{name: "Worker/AnothersAttemptIsAsIfItDidNotExist", test: testWorkerIsolated},
 	}
 }
@@ -114,6 +115,31 @@ func testWorkerRenews(f *fixture) {
 	}
 	if got := renew(time.Second, true); !got.SendBy.Equal(moved.SendBy) || !got.QuarantineUntil.Equal(moved.QuarantineUntil) {
 		f.Errorf("a shorter lease moved send_by from %s to %s; want it kept", moved.SendBy, got.SendBy)
+	}
+}
+
+// The clock that marked the attempt is the one that counts from there.
+func testWorkerWithin(f *fixture) {
+	const within = 40 * time.Second
+	a := f.worked("k1")
+	renew := func() onejob.AttemptRenewResult {
+		results, err := f.s.AttemptRenew(f.Context(), []onejob.AttemptRenewParams{
+			{Ref: refOf(a), ClaimToken: a.ClaimToken, Lease: lease, Within: within, MoveSendBy: true},
+		})
+		f.noError(err)
+		return results[0]
+	}
+	f.noError(renew().Err)
+	f.advance(20 * time.Second)
+	f.noError(renew().Err)
+	got := f.attempt(a.ID)
+	if end := a.MarkedAt.Add(within); !got.LeaseExpiresAt.Equal(end) || !got.SendBy.Equal(end) {
+		f.Errorf("the lease ends at %s, and the work may begin until %s; want %s, %s after the mark", got.LeaseExpiresAt, got.SendBy, end, within)
+	}
+	f.advance(21 * time.Second)
+	f.wantCode(renew().Err, onejob.CodeClaimLost)
+	if again := f.wantAttempt(a.ID, onejob.AttemptRunning); !again.LeaseExpiresAt.Equal(got.LeaseExpiresAt) {
+		f.Errorf("a heartbeat that came too late moved the lease to %s", again.LeaseExpiresAt)
 	}
 }
 
