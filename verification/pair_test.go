@@ -97,6 +97,25 @@ func TestReplayJudgesKeptOutputsByOtherAssertionsWithoutACall(t *testing.T) {
 	}
 }
 
+func TestReplayJudgesAnewWhatFailedByAnAssertionThatIsGone(t *testing.T) {
+	t.Parallel()
+	store := recorder(t)
+	target := indoor(t, sim.Mind{})
+	stricter := contractOf(t, 30, "0.8", "expectations:", "  - {id: more, cel: \"output.human\"}\nexpectations:", "repeats: 1", "repeats: 1, stop_early: never")
+	if r := run(t, verification.Params{Contract: stricter, Target: target}, verification.Options{Recorder: store}); r.State != onejob.RunRefused {
+		t.Fatalf("%s by %s; want it refused", r.State, r.Reason)
+	}
+	old, err := contract.Digest(stricter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target.Provider = deaf{}
+	r, err := verification.Replay(t.Context(), verification.ReplayParams{Contract: contractOf(t, 30, "0.8"), Of: old, Target: target}, store)
+	if err != nil || r.State != onejob.RunCertified {
+		t.Errorf("%s by %s: %s, %v; want it certified", r.State, r.Reason, r.Detail, err)
+	}
+}
+
 func TestWhoThePrimaryIsHasNoPlaceInTheCertificateOfAnother(t *testing.T) {
 	t.Parallel()
 	primary := targetAt(t, liar(t, "model_swapped").URL(), chat) // it answers as m-lite, with a fingerprint
