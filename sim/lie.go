@@ -134,6 +134,7 @@ func lies() []lieKind {
 		// The answer around it.
 		{name: "empty_choices", class: "29", short: "200 without any choice, output or content", end: endEmpty},
 		{name: "error_200", class: "29", short: "200 with the body of an error", end: endError},
+		{name: "stream_ignored", class: "", short: "a stream that was asked for comes as one whole answer", see: seeNoStream},
 		{name: "content_blocks", class: "", short: "the content of a chat completion as a list of parts", end: endBlocks},
 		{name: "id_repeated", class: "", short: "the same response id whenever a request is repeated, as a cache has it", end: endID},
 		{name: "model_swapped", class: "", short: "another model answers, and says so: NAME-lite", end: endModel},

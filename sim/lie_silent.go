@@ -53,6 +53,12 @@ func seeNoStop(t *thought, _ string) bool {
 	return false // told where it shows
 }
 
+func seeNoStream(t *thought, _ string) bool {
+	asked := t.q.stream
+	t.q.stream = false
+	return asked
+}
+
 func seeNothingBad(t *thought, _ string) bool {
 	t.trusting = true
 	return false // told where it shows

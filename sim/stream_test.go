@@ -146,6 +146,24 @@ func TestAStreamedResponseAddsUpToTheWhole(t *testing.T) {
 	}
 }
 
+// A server that makes no streams answers a request for one as it answers any other.
+func TestAStreamThatIsIgnoredIsAnsweredAsAWhole(t *testing.T) {
+	t.Parallel()
+	srv := liar(t, "stream_ignored")
+	for path, body := range map[string]string{onChat: limited(chatJSON, `"stream":true`), onResponses: limited(responsesJSON, `"stream":true`)} {
+		status, got := asked(t, srv, path, body)
+		var whole map[string]any
+		if err := json.Unmarshal([]byte(got), &whole); err != nil || status != http.StatusOK || whole["usage"] == nil {
+			t.Errorf("%s: got %d %s, %v; want a whole answer", path, status, got, err)
+		}
+	}
+	for i, entry := range srv.Ledger() {
+		if entry.Lies != "stream_ignored" {
+			t.Errorf("request %d: the lies %q are told", i, entry.Lies)
+		}
+	}
+}
+
 func TestFaultsOfTheConnectionMeetAStreamToo(t *testing.T) {
 	t.Parallel()
 	srv := liar(t, "honest")

@@ -93,6 +93,7 @@ var faults = []fault{
 	{lie: "id_repeated"},
 	{lie: "model_swapped", rated: true},
 	{lie: "fingerprint_changed", drift: true},
+	{lie: "stream_ignored"},
 }
 
 // Sizes of verifications with a fault of 5 %.

@@ -137,6 +137,7 @@ func (s *shop) meet(t *testing.T, c stock) {
 		"IsToldThatTheOutcomeIsUnknown":           inDoubt,
 		"IsAnsweredInAStream":                     streamed,
 		"CallsAToolInAStream":                     streamedTool,
+		"IsAnsweredAsAWholeInAStream":             streamIgnored,
 		"IsToldThatTheStreamFailed":               streamFailed,
 		"IsToldThatTheStreamWasCut":               streamCut,
 		"LosesItsConnectionInAStream":             streamDropped,
@@ -331,6 +332,14 @@ func streamed(t *testing.T, v *visit) {
 func streamedTool(t *testing.T, v *visit) {
 	v.Stream = true
 	withATool(t, v)
+}
+
+// The provider makes no streams: it answers as a whole, which the library is given as one.
+func streamIgnored(t *testing.T, v *visit) {
+	v.Stream = true
+	v.script("stream_ignored")
+	v.wantText(t, v.ask(t))
+	v.wantOneExecution(t)
 }
 
 func streamFailed(t *testing.T, v *visit) {

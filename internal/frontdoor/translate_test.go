@@ -154,3 +154,27 @@ func TestAStreamOfATargetOfTheOtherAPIIsMadeOfItsWholeAnswer(t *testing.T) {
 		}
 	}
 }
+
+// Many servers answer as a whole whatever they are asked for. Their answer counts, and is
+// given to who asked for a stream as one.
+func TestAProviderThatIgnoresThatAStreamWasAskedForIsShownAsOne(t *testing.T) {
+	t.Parallel()
+	for path, tt := range map[string]struct{ body, target, first, last string }{
+		chat:     {chats, "gpt", `data: {"id":`, "data: [DONE]\n\n"},
+		messages: {letters, "claude", "event: message_start\ndata: ", "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"},
+	} {
+		w := newPairs(t, "stream_ignored")
+		body := strings.Replace(tt.body, "{", `{"stream":true,`, 1)
+		first, repeat := w.post(path, body, "Idempotency-Key", "k1"), w.post(path, body, "Idempotency-Key", "k1")
+		if first.status != http.StatusOK || first.header.Get("Content-Type") != "text/event-stream" || first.header.Get("Onejob-Target") != tt.target ||
+			!strings.HasPrefix(string(first.body), tt.first) || !strings.HasSuffix(string(first.body), tt.last) {
+			t.Errorf("%s: %d %v\n%s", path, first.status, first.header, first.body)
+		}
+		if string(repeat.body) != string(first.body) || repeat.header.Get("Idempotent-Replayed") != "true" {
+			t.Errorf("%s: a repeat got\n%s", path, repeat.body)
+		}
+		if n := len(w.provider.Ledger()); n != 1 {
+			t.Errorf("%s: %d requests at the provider; want 1", path, n)
+		}
+	}
+}

@@ -28,7 +28,7 @@ func TestStreams(t *testing.T) {
 	const failure = `"error":{"type":"overloaded_error","message":"Overloaded"}`
 	providertest.RunStreams(t, providertest.StreamOptions{
 		Open: open, Input: `{"stream":true,"messages":[]}`, Events: messageEvents, First: 2,
-		Failed: event("error", ","+failure), Error: `{"type":"error",` + failure + `}`, MaxResponseBytes: 64 << 10,
+		Failed: event("error", ","+failure), Error: `{"type":"error",` + failure + `}`, Whole: message, MaxResponseBytes: 64 << 10,
 	})
 }
 

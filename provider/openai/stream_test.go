@@ -36,7 +36,7 @@ func TestStreams(t *testing.T) {
 		t.Parallel()
 		providertest.RunStreams(t, providertest.StreamOptions{
 			Open: open, Input: `{"stream":true,"messages":[]}`, Events: chatEvents, First: 1,
-			Failed: `data: {"error":{"message":"overloaded"}}` + "\n\n", Error: `{"error":{"message":"overloaded"}}`, MaxResponseBytes: 64 << 10,
+			Failed: `data: {"error":{"message":"overloaded"}}` + "\n\n", Error: `{"error":{"message":"overloaded"}}`, Whole: completion, MaxResponseBytes: 64 << 10,
 		})
 	})
 	t.Run("responses", func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestStreams(t *testing.T) {
 			},
 			Input: `{"stream":true,"input":"hi"}`, Events: responseEvents, First: 2,
 			Failed: "event: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"overloaded\"}\n\n",
-			Error:  `{"error":{"message":"overloaded"}}`, MaxResponseBytes: 64 << 10,
+			Error:  `{"error":{"message":"overloaded"}}`, Whole: response("completed", said), MaxResponseBytes: 64 << 10,
 		})
 	})
 }

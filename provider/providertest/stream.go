@@ -22,6 +22,7 @@ type StreamOptions struct {
 	First  int      // which of them is the first to show anything of the answer
 	Failed string   // the event of a failure
 	Error  string   // the JSON body of a failure
+	Whole  string   // the JSON body of a good answer, of a server that makes no streams
 	// MaxResponseBytes is the cap that Open sets.
 	MaxResponseBytes int
 }
@@ -43,6 +44,8 @@ func RunStreams(t *testing.T, opts StreamOptions) {
 		"Stream/IsCapped":                        streams.capped,
 		"Stream/OfAnotherTypeIsLost":             streams.wrongType,
 		"Stream/AFailureBeforeItIsAFailure":      streams.refusedWhole,
+		"Stream/MayBeAnsweredAsAWhole":           streams.whole,
+		"Stream/AWholeAnswerIsJudgedAsAnyOther":  streams.wholeJudged,
 		"Stream/IsOneAnswerAmongOthersOfAClient": streams.reused,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -291,6 +294,59 @@ func (s streams) refusedWhole(t *testing.T) {
 	wantOutcome(t, a, err, onejob.OutcomeExecutedFailed, "provider_failed")
 	a, _, err = s.call(t, func(x *Exchange) { x.Answer(http.StatusTooManyRequests, s.opts.Error) })
 	proves(t, a, err, onejob.ErrRefused)
+}
+
+// A server that makes no streams answers as if none had been asked for. Nothing of it is
+// shown before it is whole.
+func (s streams) whole(t *testing.T) {
+	for _, how := range []string{"application/json", "application/json; charset=utf-8", "application/vnd.acme+json"} {
+		a, shown, err := s.call(t, func(x *Exchange) { x.AnswerAs(how, http.StatusOK, s.opts.Whole) })
+		if err != nil || a.Outcome != onejob.OutcomeSucceeded || string(a.Body) != s.opts.Whole || a.ContentType != how || len(a.Usage) == 0 {
+			t.Errorf("answer = %q %q %q, usage %s, %v; want the body byte for byte, and its usage", a.Outcome, a.ContentType, a.Body, a.Usage, err)
+		}
+		if shown != "" {
+			t.Errorf("%q was shown; want nothing", shown)
+		}
+	}
+	a, _, err := s.call(t, func(x *Exchange) {
+		x.Write("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n" + s.opts.Whole)
+		x.Close()
+	})
+	if err != nil || a.Outcome != onejob.OutcomeSucceeded || string(a.Body) != s.opts.Whole {
+		t.Errorf("without a length: answer = %q %q, %v; want the body byte for byte", a.Outcome, a.Body, err)
+	}
+}
+
+func (s streams) wholeJudged(t *testing.T) {
+	half := s.opts.Whole[:len(s.opts.Whole)/2]
+	cut := func(head string) func(*Exchange) {
+		return func(x *Exchange) {
+			x.Write("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n" + head + "\r\n" + half)
+			x.Close()
+		}
+	}
+	as := func(contentType, body string) func(*Exchange) {
+		return func(x *Exchange) { x.AnswerAs(contentType, http.StatusOK, body) }
+	}
+	for _, tt := range []struct {
+		code   string
+		answer func(*Exchange)
+	}{
+		{"answer_truncated", cut(fmt.Sprintf("Content-Length: %d\r\n", len(s.opts.Whole)))},
+		{"answer_unreadable", cut("")},
+		{"answer_unreadable", as("application/json", half)},
+		{"answer_unreadable", as("application/json", s.all())},
+		{"answer_unusable", as("application/json", `{"hello":"world"}`)},
+		{"answer_empty", as("application/json", "")},
+		{"answer_wrong_type", as("text/plain", s.opts.Whole)},
+		{"answer_too_large", as("application/json", `{"x":"`+strings.Repeat("x", s.opts.MaxResponseBytes)+`"}`)},
+	} {
+		a, shown, err := s.call(t, tt.answer)
+		wantOutcome(t, a, err, onejob.OutcomeResultLost, tt.code)
+		if shown != "" {
+			t.Errorf("%s: %q was shown; want nothing", tt.code, shown)
+		}
+	}
 }
 
 // The connection of a stream that was read to its end is used again.

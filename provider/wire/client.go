@@ -110,8 +110,8 @@ type Message struct {
 	Body   []byte // nil or empty: a request without a body
 	// KeySent says that the header carries the provider key.
 	KeySent bool
-	// Assembler says that the answer is to arrive as events, and adds them up. Nil: it
-	// comes whole.
+	// Assembler says that the answer is to arrive as events, and adds them up. A server
+	// that answers as a whole all the same is read so. Nil: it comes whole.
 	Assembler Assembler
 }
 

@@ -91,6 +91,7 @@ kind's budgets, its effect and the failover gate. The code is what the attempt's
   documents otherwise, say so in the configuration: ` + "`outcomes: [{when: \"status == 502\", class: refused, target_fault: true}]`" + `. Rules are asked ahead of the table, in
   their order. The ` + "`rule`" + ` that decided is kept in the attempt's evidence.
 - A rule can say that something succeeded, but not that half a body is whole: then the outcome is ` + "`result_lost`" + `.
+- Who is asked for a stream of events and answers in JSON all the same, as servers do that make none, is read as if no stream had been asked for.
 - A 409 is doubt when a key was sent: the request that took the key first may have been ours.
 - A 500 proves an executed failure only under effect ` + "`none`" + `: a handler that broke may have charged before it did.
 - Silence past ` + "`timeout`" + ` makes the attempt ` + "`unknown`" + `, but the connection stays open for ` + "`linger`" + `, and an answer that comes late settles it.

@@ -75,7 +75,7 @@ type Seen struct {
 	Detail     string // what the body says of a failure, in its own words
 
 	document []byte // of a stream of events: what they add up to
-	events   bool   // such a stream was asked for
+	events   bool   // such a stream was asked for; it may come as a whole all the same
 	framed   bool   // the answer said how long it is
 	scrub    func(string) string
 }
@@ -120,9 +120,7 @@ func (s *Seen) promisedType() bool {
 		return true
 	case err != nil:
 		return false
-	case s.events && s.Finding == FindingFailed && got == "application/json":
-		return true // what fails before it streams
-	case s.wantsJSON():
+	case s.wantsJSON(), s.events && got != EventStream: // who makes no stream answers, or fails, as a whole
 		return got == "application/json" || strings.HasSuffix(got, "+json")
 	}
 	return got == s.MediaType
