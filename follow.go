@@ -199,9 +199,7 @@ func (f *Follower) refresh(ctx context.Context) {
 	if f.Attempt() != nil {
 		return
 	}
-	if job, err := f.client.look(ctx, f.owner, f.job.ID); err == nil {
-		f.job = job
-	}
+	_, _ = f.Look(ctx)
 }
 
 // streamPoll is how often somebody who was shown a part of an answer looks for more
@@ -230,11 +228,17 @@ func (f *Follower) wait(ctx context.Context, quiet *int) (err error) {
 	case <-ctx.Done():
 		return nil
 	}
+	_, err = f.Look(ctx)
+	return err
+}
+
+// Look reads the job anew. Next goes on from what it finds.
+func (f *Follower) Look(ctx context.Context) (*Job, error) {
 	job, err := f.client.look(ctx, f.owner, f.job.ID)
 	if err == nil {
 		f.job = job
 	}
-	return err
+	return job, err
 }
 
 // Rest returns what of the result of a job that has succeeded was not shown. It returns

@@ -54,6 +54,15 @@ func (w *Watch) Until(ctx context.Context, enough func(*Job) bool) (*Job, error)
 	return job, err
 }
 
+// Look reads the job anew. Until goes on from what it finds.
+func (w *Watch) Look(ctx context.Context) (*Job, error) {
+	job, err := w.client.look(ctx, w.owner, w.job.ID)
+	if err == nil {
+		w.job = job
+	}
+	return job, err
+}
+
 // Stop ends the watch. It may be called more than once.
 func (w *Watch) Stop() { w.client.opts.Signals.forget(w.id, w.seen) }
 

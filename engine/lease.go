@@ -43,7 +43,8 @@ func (h *held) of(jobID string) (trials []*trial) {
 }
 
 // Holds reports whether a call of the job's is under way here, those that linger left
-// out. It may be though its lease has ended meanwhile.
+// out. It may be though its lease has ended meanwhile. What came of a call is recorded
+// before it is let go of: who is told that none is and reads the job then sees it.
 func (e *Engine) Holds(jobID string) bool { return len(e.held.of(jobID)) > 0 }
 
 // unasked are the jobs of those whose providers have not been asked to give up.

@@ -142,3 +142,32 @@ func (l *lines) count(what string) int {
 	defer l.mu.Unlock()
 	return strings.Count(l.text.String(), what)
 }
+
+// endings looks at an engine as its store records an end.
+type endings struct {
+	onejob.Store
+	engine *engine.Engine
+	held   []bool
+}
+
+func (e *endings) AttemptFinish(ctx context.Context, p []onejob.AttemptFinishParams) ([]onejob.AttemptFinishResult, error) {
+	results, err := e.Store.AttemptFinish(ctx, p)
+	e.held = append(e.held, e.engine.Holds(p[0].Ref.JobID))
+	return results, err
+}
+
+func TestACallIsLetGoOfOnlyWhenItsEndIsRecorded(t *testing.T) {
+	for name, does := range map[string]behaviour{"Answered": answersAfter(time.Second, `1`), "Silent": answersAfter(time.Hour, `1`)} {
+		t.Run(name, func(t *testing.T) {
+			e := &endings{}
+			in(t, setting{targets: map[string]behaviour{"a": does}, wrap: func(s onejob.Store) onejob.Store { e.Store = s; return e }}, func(w *world) {
+				e.engine = w.engine
+				id := w.submit("1").ID
+				time.Sleep(30 * time.Minute)
+				if w.engine.Holds(id) || len(e.held) == 0 || !e.held[0] {
+					t.Errorf("held as its end was recorded: %t, and now: %t; want so, and no more", e.held, w.engine.Holds(id))
+				}
+			})
+		})
+	}
+}

@@ -12,19 +12,18 @@ import (
 // white space, which JSON may begin with. The first of them says 200, so that whoever
 // then has no answer to give can only break off; a repeat is told why.
 type beating struct {
-	w          http.ResponseWriter
-	every      time.Duration
-	enoughFunc func(*onejob.Job) bool // reports whether holding on brings nothing
-	begun      bool
+	w     http.ResponseWriter
+	every time.Duration
+	begun bool
 }
 
-// until is until with signs of life.
-func (b *beating) until(ctx context.Context, until untilFunc) (*onejob.Job, error) {
+// until is hold with signs of life.
+func (b *beating) until(ctx context.Context, hold func(context.Context) (*onejob.Job, bool, error)) (*onejob.Job, error) {
 	for {
 		beat, cancel := context.WithTimeout(ctx, b.every)
-		job, err := until(beat, b.enoughFunc)
+		job, over, err := hold(beat)
 		cancel()
-		if err != nil || b.enoughFunc(job) || ctx.Err() != nil {
+		if err != nil || over || ctx.Err() != nil {
 			return job, err
 		}
 		b.beat(job)

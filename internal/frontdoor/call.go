@@ -135,7 +135,11 @@ func (d *doors) serve(w http.ResponseWriter, r *http.Request, v httpapi.Visit, c
 		err := giveResponse(w, job)
 		return err == nil, err
 	}
-	if d.answerable(job) {
+	job, over, err := conclude(r.Context(), job, d.answerable, c.watch.Look)
+	switch {
+	case err != nil:
+		return false, err
+	case over:
 		return job.State.Terminal(), answer(w, job)
 	}
 	longest, doubtful := d.longest(v, r.Header), job.State == onejob.JobBlocked
@@ -148,13 +152,13 @@ func (d *doors) serve(w http.ResponseWriter, r *http.Request, v httpapi.Visit, c
 	}
 	defer done()
 	if c.model.Heartbeat <= 0 || doubtful {
-		if job, err = c.watch.Until(ctx, d.answerable); err != nil {
+		if job, _, err = d.hold(ctx, c.watch); err != nil {
 			return false, err
 		}
 		return job.State.Terminal(), answer(w, job)
 	}
-	b := &beating{w: w, every: c.model.Heartbeat, enoughFunc: d.answerable}
-	job, err = b.until(ctx, c.watch.Until)
+	b := &beating{w: w, every: c.model.Heartbeat}
+	job, err = b.until(ctx, func(ctx context.Context) (*onejob.Job, bool, error) { return d.hold(ctx, c.watch) })
 	switch {
 	case err != nil && b.begun:
 		panic(http.ErrAbortHandler)
@@ -166,7 +170,37 @@ func (d *doors) serve(w http.ResponseWriter, r *http.Request, v httpapi.Visit, c
 	return job.State.Terminal(), answer(w, job)
 }
 
-type untilFunc func(ctx context.Context, enough func(*onejob.Job) bool) (*onejob.Job, error)
+// hold waits until holding on brings nothing of a job, which it reports, or ctx ends.
+func (d *doors) hold(ctx context.Context, w *onejob.Watch) (job *onejob.Job, over bool, err error) {
+	for {
+		if job, err = w.Until(ctx, d.answerable); err != nil {
+			return nil, false, err
+		}
+		job, over, err = conclude(ctx, job, d.answerable, w.Look)
+		if err != nil || over || ctx.Err() != nil {
+			return job, over, err
+		}
+	}
+}
+
+// conclude reports whether holding on brings nothing, as enough says of a job, and
+// returns the job of which that was found.
+//
+// Doubt that nothing seems to end is looked at a second time. Whether a call is under way
+// here is asked after the job was read, so that it may have been settled in between. But
+// the engine lets go of a call only once what came of it is recorded: who finds that none
+// is under way, and reads the job then, sees what came of the last one.
+func conclude(ctx context.Context, job *onejob.Job, enough func(*onejob.Job) bool, look func(context.Context) (*onejob.Job, error)) (*onejob.Job, bool, error) {
+	over := enough(job)
+	if !over || job.State.Terminal() {
+		return job, over, nil
+	}
+	job, err := look(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	return job, enough(job), nil
+}
 
 // longest is how long a call is held at most.
 func (d *doors) longest(v httpapi.Visit, h http.Header) time.Duration {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -160,6 +161,81 @@ func TestALeaseThatIsOverCutsNoStreamOfThisProcess(t *testing.T) {
 	m.say(t, word("lo"), stop, theEnd)
 	close(m.says)
 	got.want(word("lo") + stop + theEnd)
+}
+
+// newSettling is a world in which a call is settled between the reading of its job and the
+// question whether it goes on: who asks is answered once it does not any more, and the job
+// as it was read says that its lease is over.
+func newSettling(t *testing.T) *world {
+	t.Helper()
+	asked := make(chan struct{})
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		streams := strings.Contains(string(body), `"stream":true`)
+		if streams {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, head+word("hi"))
+			_ = http.NewResponseController(w).Flush()
+		}
+		<-asked
+		if streams {
+			_, _ = io.WriteString(w, stop+theEnd)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"hi"}}]}`)
+	}))
+	t.Cleanup(provider.Close)
+	settle := sync.OnceFunc(func() { close(asked) })
+	t.Cleanup(settle)
+	var w *world
+	w = newWorldAt(t, provider.URL, callOnly, func(o *frontdoor.Options) {
+		o.Models["calm"] = frontdoor.Model{Kind: "chat", API: frontdoor.APIChat, Heartbeat: 20 * time.Millisecond}
+		holds := o.HeldFunc
+		o.HeldFunc = func(jobID string) bool {
+			settle()
+			job, err := w.client.WatchUntil(t.Context(), "alice", jobID, func(j *onejob.Job) bool { return j.State.Terminal() })
+			if err != nil || job.State != onejob.JobSucceeded {
+				t.Errorf("the call is not settled: %v", err)
+			}
+			for t.Context().Err() == nil && holds(jobID) {
+				runtime.Gosched() // it lets go at once
+			}
+			return holds(jobID)
+		}
+	})
+	return w
+}
+
+func TestACallThatIsSettledWhileItIsAskedForIsNoDoubt(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"OfAWholeAnswer":         plain,
+		"OfOneBehindSignsOfLife": strings.Replace(plain, `"chat"`, `"calm"`, 1),
+		"OfAStreamThatHasBegun":  streamed,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newSettling(t)
+			lost := w.meanwhile(onejob.AttemptRunning, w.loseLease)
+			got := w.held(body, "Idempotency-Key", "k1")
+			<-lost
+			if got.status != http.StatusOK || !strings.Contains(string(got.body), "hi") || strings.Contains(string(got.body), string(onejob.CodeOutcomeUnknown)) {
+				t.Errorf("%d %s; want the answer of the call", got.status, got.body)
+			}
+		})
+		t.Run(name+"/AskedForAgain", func(t *testing.T) {
+			t.Parallel()
+			w := newSettling(t)
+			lost := w.meanwhile(onejob.AttemptRunning, w.loseLease)
+			w.held(body, "Idempotency-Key", "k1", "Prefer", "respond-async")
+			<-lost
+			got := w.held(body, "Idempotency-Key", "k1")
+			if got.status != http.StatusOK || !strings.Contains(string(got.body), "hi") || strings.Contains(string(got.body), string(onejob.CodeOutcomeUnknown)) {
+				t.Errorf("%d %s; want the answer of the call", got.status, got.body)
+			}
+		})
+	}
 }
 
 func TestWhatWasLostWithAnotherProcessIsDoubtAtOnce(t *testing.T) {

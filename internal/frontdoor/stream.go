@@ -63,7 +63,11 @@ func (s *shown) follow(ctx context.Context, longest time.Duration) error {
 			last = time.Now()
 			s.begin(eventStream)
 			s.write(piece)
-		case s.enough(s.follower.Job()) || time.Since(last) >= longest:
+		case s.enough(s.follower.Job()):
+			if _, over, err := conclude(ctx, s.follower.Job(), s.enough, s.follower.Look); over || err != nil {
+				return err
+			}
+		case time.Since(last) >= longest:
 			return nil
 		case ctx.Err() == nil: // a sign of life, which is a comment to whoever reads events
 			s.begin(eventStream)
