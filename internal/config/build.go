@@ -47,13 +47,13 @@ func (c *Config) Targets(secret onejob.Secret) ([]onejob.Target, error) {
 			})
 			continue
 		}
-		provider, err := c.provider(&t, c.callbackURL(name, secret))
+		own, err := c.provider(&t, c.callbackURL(name, secret))
 		if err != nil {
 			return nil, fmt.Errorf("targets.%s: %w", name, err)
 		}
-		provider = c.translated(name, provider)
+		provider, digest := c.translated(name, own)
 		targets = append(targets, onejob.Target{
-			Name: name, Provider: provider, Digest: provider.Digest(), MaxExecution: t.maxExecution(), Reconcile: t.reconcile(),
+			Name: name, Provider: provider, Digest: digest, MaxExecution: t.maxExecution(), Reconcile: t.reconcile(),
 		})
 	}
 	return targets, nil

@@ -39,7 +39,8 @@ func contractFolder(t *testing.T, contract, kind string) string {
 		}
 		cases.WriteString(`{"id":"c` + string(rune('a'+i%26)) + string(rune('a'+i/26)) + `","input":{"text":"` + strings.Repeat("x", i+1) + `"}` + tags + "}\n")
 	}
-	text := "targets:\n  acme: {provider: http, request: {url: \"http://127.0.0.1:1/x\"}}\n  gpt: {provider: openai, base_url: \"http://127.0.0.1:1\", model: gpt-2026, pinned: true}\nkinds:\n  summarise: " + kind + "\n"
+	text := "targets:\n  acme: {provider: http, request: {url: \"http://127.0.0.1:1/x\"}}\n  gpt: {provider: openai, base_url: \"http://127.0.0.1:1\", model: gpt-2026, pinned: true}\n" +
+		"  claude: {provider: anthropic, base_url: \"http://127.0.0.1:1\", model: claude-2026, api_key: k, pinned: true}\nkinds:\n  summarise: " + kind + "\n"
 	for name, content := range map[string]string{"summarise.yaml": contract, "cases.jsonl": cases.String(), "onejob.yaml": text} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -77,7 +78,7 @@ func TestAContractThatCannotBeUsedRefusesTheConfiguration(t *testing.T) {
 
 	const kind = "{effect: none, targets: [acme], contract: summarise.yaml}"
 	tests := []struct{ name, contract, kind, want string }{
-		{"NotThere", smallContract, "{effect: none, targets: [acme], contract: nowhere.yaml}", "onejob.yaml:5:"},
+		{"NotThere", smallContract, "{effect: none, targets: [acme], contract: nowhere.yaml}", "onejob.yaml:6:"},
 		{"ItsOwnFault", strings.Replace(smallContract, "min_rate: 0.90", "min_rate: 0.99", 1), kind, "summarise.yaml:9:"},
 		{"UnknownKey", smallContract + "sampling2: 1\n", kind, "summarise.yaml:13:1"},
 		{"AnotherKind", strings.Replace(smallContract, "kind: summarise", "kind: triage", 1), kind, `it is the contract of kind "triage"`},

@@ -3,6 +3,7 @@ package config
 import (
 	"slices"
 
+	"github.com/onejob-dev/onejob"
 	"github.com/onejob-dev/onejob/provider/openai"
 	"github.com/onejob-dev/onejob/provider/translate"
 )
@@ -31,13 +32,19 @@ func (c *Config) translatedKinds(target string) (kinds []string) {
 	return kinds
 }
 
-// translated is a provider for the callers of all kinds that name its target.
-func (c *Config) translated(target string, p digester) digester {
+// translated is a provider for the callers of all kinds that name its target, and the
+// digest of that. How it is translated to is a part of the digest only where a contract is
+// held to what was translated: other certificates do not depend on it.
+func (c *Config) translated(target string, p digester) (onejob.Provider, string) {
 	kinds := c.translatedKinds(target)
 	able, speaks := p.(translate.Target)
 	if len(kinds) == 0 || !speaks {
-		return p
+		return p, p.Digest()
 	}
 	own := c.File.Targets[target]
-	return translate.New(able, translate.Options{Speaks: translate.API(own.api()), Kinds: kinds})
+	translated := translate.New(able, translate.Options{Speaks: translate.API(own.api()), Kinds: kinds})
+	if slices.ContainsFunc(kinds, func(kind string) bool { return c.Contracts[kind] != nil }) {
+		return translated, translated.Digest()
+	}
+	return translated, p.Digest()
 }

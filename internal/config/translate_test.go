@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/onejob-dev/onejob"
+	"github.com/onejob-dev/onejob/internal/config"
 	"github.com/onejob-dev/onejob/provider/anthropic"
 )
 
@@ -74,5 +75,33 @@ kinds:
 	}
 	if _, plain := targets[0].Provider.(*anthropic.Provider); !plain {
 		t.Errorf("claude is a %T", targets[0].Provider)
+	}
+}
+
+// What a certificate says of a translated target is about the translation too.
+func TestHowATargetIsTranslatedToIsAPartOfWhatACertificateIsFor(t *testing.T) {
+	t.Parallel()
+	digests := func(kind string) map[string]string {
+		t.Helper()
+		c, err := config.Load(config.LoadParams{Path: contractFolder(t, smallContract, kind)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		targets, err := c.Targets("a secret of sixteen")
+		if err != nil {
+			t.Fatal(err)
+		}
+		byName := map[string]string{}
+		for _, target := range targets {
+			byName[target.Name] = target.Digest
+		}
+		return byName
+	}
+	behind, alone := digests("{effect: none, targets: [gpt, claude], contract: summarise.yaml}"), digests("{effect: none, targets: [claude], contract: summarise.yaml}")
+	if behind["claude"] == alone["claude"] {
+		t.Error("a target that is translated to has the digest of one that is not")
+	}
+	if behind["gpt"] != alone["gpt"] {
+		t.Error("the digest of a target that is not translated to has changed")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/onejob-dev/onejob/provider/translate"
 )
 
-var update = flag.Bool("update", false, "write testdata/*.events anew")
+var update = flag.Bool("update", false, "write testdata anew")
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 

@@ -20,6 +20,11 @@ const (
 	Messages API = "messages" // Anthropic's messages
 )
 
+// Version of what is said for what: of requests, of their answers, and of what is refused
+// or left out. It is raised when any of that changes, so that a certificate of what was
+// translated in another way ends.
+const Version = 1
+
 // Target is a target that speaks one of them.
 type Target interface {
 	onejob.Provider
@@ -66,6 +71,9 @@ func New(t Target, opts Options) Target {
 	}
 	return p
 }
+
+// Digest addresses the target and how it is translated to.
+func (p *Provider) Digest() string { return wire.Digest("translated", Version, p.Target.Digest()) }
 
 // Call calls the target once, in its own protocol, and answers in the caller's. A
 // stream is asked of it as a whole.

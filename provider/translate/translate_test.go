@@ -153,7 +153,7 @@ func TestATargetCanDoWhatItCouldBefore(t *testing.T) {
 	if found, err := asked.Probe(t.Context(), onejob.ProbeRequest{}); err != nil || !found.Found || asked.Cancel(t.Context(), onejob.ProbeRequest{}) != nil {
 		t.Errorf("%+v, %v", found, err)
 	}
-	if n, err := claude(&target{}).CountTokens(t.Context(), nil); n != 7 || err != nil || claude(&target{}).Digest() != "sha256:1" {
+	if n, err := claude(&target{}).CountTokens(t.Context(), nil); n != 7 || err != nil {
 		t.Errorf("%d tokens, %v", n, err)
 	}
 }
