@@ -23,9 +23,11 @@ func (x *examination) checkPostgres(ctx context.Context, opened bool) {
 		return
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	for _, check := range []func(context.Context, *pgx.Conn) error{
-		x.checkStandbys, x.checkShape, x.checkVacuum, x.checkBloat, x.checkHorizon, x.checkWAL,
-	} {
+	checks := []func(context.Context, *pgx.Conn) error{x.checkStandbys, x.checkVacuum, x.checkBloat, x.checkHorizon, x.checkWAL}
+	if opened { // another schema has other indexes
+		checks = append(checks, x.checkShape)
+	}
+	for _, check := range checks {
 		if err := check(ctx, conn); err != nil {
 			x.problem("store: %s", oneLine(err))
 		}

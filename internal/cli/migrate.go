@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/onejob-dev/onejob/internal/config"
 	"github.com/onejob-dev/onejob/store/postgres"
+	"github.com/onejob-dev/onejob/store/sqlite"
 )
 
 func migrateCommand(env Env) *cli.Command {
@@ -82,6 +84,8 @@ type stepView struct {
 	Version   int64     `json:"version"`
 	Name      string    `json:"name"`
 	AppliedAt time.Time `json:"applied_at,omitzero"`
+	// Foreign says that another build applied it, as another step.
+	Foreign bool `json:"foreign,omitzero"`
 }
 
 func runMigrateStatus(ctx context.Context, env Env, c *cli.Command) error {
@@ -90,22 +94,27 @@ func runMigrateStatus(ctx context.Context, env Env, c *cli.Command) error {
 		return err
 	}
 	if url.SQLite != "" {
-		say(env, "%s migrates itself whenever it is opened", url)
-		return nil
+		return sqliteStatus(ctx, env, url)
 	}
-	steps, err := postgres.Status(ctx, url.Postgres)
-	if err != nil {
-		return fmt.Errorf("the store %s: %w", url, err)
+	steps, refusal := postgres.Status(ctx, url.Postgres)
+	if refusal != nil {
+		refusal = fmt.Errorf("the store %s: %w", url, refusal)
+	}
+	if len(steps) == 0 {
+		return refusal
 	}
 	list := rows{headings: []string{"VERSION", "NAME", "APPLIED"}}
 	views := make([]stepView, len(steps))
 	missing := 0
 	for i, s := range steps {
-		views[i] = stepView{s.Version, s.Name, s.AppliedAt}
+		views[i] = stepView{s.Version, s.Name, s.AppliedAt, s.Foreign}
 		applied := when(s.AppliedAt)
-		if s.AppliedAt.IsZero() {
+		switch {
+		case s.AppliedAt.IsZero():
 			applied = "missing"
 			missing++
+		case s.Foreign:
+			applied += ", by another build"
 		}
 		item, err := json.Marshal(views[i])
 		if err != nil {
@@ -120,8 +129,19 @@ func runMigrateStatus(ctx context.Context, env Env, c *cli.Command) error {
 	if err := list.print(env, c); err != nil {
 		return err
 	}
-	if missing > 0 {
+	if refusal == nil && missing > 0 {
 		return errors.New("the schema is not up to date: run onejob migrate up")
 	}
+	return refusal
+}
+
+// sqliteStatus says whether a file can be opened. One that is not there is not made.
+func sqliteStatus(ctx context.Context, env Env, url config.StoreURL) error {
+	if _, err := os.Stat(url.SQLite); err == nil {
+		if _, err := sqlite.Status(ctx, url.SQLite); err != nil {
+			return fmt.Errorf("the store %s: %w", url, err)
+		}
+	}
+	say(env, "%s migrates itself whenever it is opened", url)
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,13 +17,20 @@ import (
 	"github.com/pressly/goose/v3/lock"
 
 	"github.com/onejob-dev/onejob"
+	"github.com/onejob-dev/onejob/store/internal/schema"
 )
 
 //go:embed migration/*.sql
 var migrations embed.FS
 
-// schemaCurrent is the version of the last file in migration.
-const schemaCurrent = 1
+// steps are the migrations, as they are applied.
+var steps = sync.OnceValues(func() (schema.Steps, error) {
+	folder, err := fs.Sub(migrations, "migration")
+	if err != nil {
+		return schema.Steps{}, err
+	}
+	return schema.Read(folder, "`CREATE SCHEMA onejob_new` in the same database, name it in the URL with ?search_path=onejob_new, name another generation_file if there is one, and run `onejob migrate up`")
+})
 
 // Two programs that migrate at once take turns: so often one asks, so many times.
 const (
@@ -32,9 +40,17 @@ const (
 
 // Migrate brings the schema named by url's search_path up to date. Any number of
 // programs may do so at once, and doing it again changes nothing. After an error
-// the migrations before the failed one are in place.
+// the migrations before the failed one are in place. A schema that was made by another
+// build is refused, and left as it is.
 func Migrate(ctx context.Context, url string) error {
-	return withProvider(url, func(p *goose.Provider) error {
+	return withProvider(url, func(db *sql.DB, known schema.Steps, p *goose.Provider) error {
+		found, err := readSchema(rowOf(ctx, db))
+		if err != nil {
+			return onejob.Unavailable(err)
+		}
+		if err := known.Known(found); err != nil {
+			return err
+		}
 		if _, err := p.Up(ctx); err != nil {
 			return fmt.Errorf("migrate the schema: %w", err)
 		}
@@ -47,22 +63,30 @@ type Migration struct {
 	Version   int64
 	Name      string
 	AppliedAt time.Time // zero: not applied
+	// Foreign says that it was applied by another build, as another step.
+	Foreign bool
 }
 
 // Status lists the steps of the schema, oldest first. It changes nothing but for
-// the table that remembers them, which it makes if there is none.
-func Status(ctx context.Context, url string) (steps []Migration, err error) {
-	err = withProvider(url, func(p *goose.Provider) error {
+// the table that remembers them, which it makes if there is none. Of a schema that
+// [Open] refuses for good it returns the steps, and why.
+func Status(ctx context.Context, url string) (list []Migration, err error) {
+	err = withProvider(url, func(db *sql.DB, known schema.Steps, p *goose.Provider) error {
 		status, err := p.Status(ctx)
 		if err != nil {
 			return fmt.Errorf("read the state of the schema: %w", err)
 		}
-		for _, s := range status {
-			steps = append(steps, Migration{Version: s.Source.Version, Name: s.Source.Path, AppliedAt: s.AppliedAt.UTC()})
+		found, err := readSchema(rowOf(ctx, db))
+		if err != nil {
+			return err
 		}
-		return nil
+		for i, s := range status {
+			applied := !s.AppliedAt.IsZero()
+			list = append(list, Migration{Version: s.Source.Version, Name: s.Source.Path, AppliedAt: s.AppliedAt.UTC(), Foreign: applied && !known.Same(found, i)})
+		}
+		return known.Known(found)
 	})
-	return steps, err
+	return list, err
 }
 
 // What a migration is remembered in, as [Migrate] makes it.
@@ -80,65 +104,85 @@ INSERT INTO goose_db_version (version_id, is_applied) VALUES (0, true);
 func Print() string {
 	var out strings.Builder
 	out.WriteString(sqlVersions)
-	names, _ := fs.Glob(migrations, "migration/*.sql") // the pattern is well formed
-	for i, name := range names {
-		body, _ := migrations.ReadFile(name) // it was listed
-		fmt.Fprintf(&out, "\n-- %s\n%sINSERT INTO goose_db_version (version_id, is_applied) VALUES (%d, true);\n", name, body, i+1)
+	known, _ := steps() // the migrations are a part of this program
+	for i := range int(known.Current()) {
+		name, text, _ := known.Text(i)
+		fmt.Fprintf(&out, "\n-- %s\n%sINSERT INTO goose_db_version (version_id, is_applied) VALUES (%d, true);\n", name, text, i+1)
 	}
 	return out.String()
 }
 
-func withProvider(url string, use func(*goose.Provider) error) (err error) {
+func withProvider(url string, use func(*sql.DB, schema.Steps, *goose.Provider) error) (err error) {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
 		return &onejob.Error{Code: onejob.CodeInvalidArgument, Message: "the URL of the database is not valid", Err: err}
 	}
 	db := stdlib.OpenDB(*config)
 	defer func() { err = errors.Join(err, db.Close()) }()
-	p, err := provider(db)
+	known, err := steps()
 	if err != nil {
 		return err
 	}
-	return use(p)
+	p, err := provider(db, known)
+	if err != nil {
+		return err
+	}
+	return use(db, known, p)
 }
 
-func provider(db *sql.DB) (*goose.Provider, error) {
-	folder, err := fs.Sub(migrations, "migration")
-	if err != nil {
-		return nil, err
-	}
+func provider(db *sql.DB, known schema.Steps) (*goose.Provider, error) {
 	locker, err := lock.NewPostgresTableLocker(lock.WithTableLockTimeout(lockInterval, lockTries))
 	if err != nil {
 		return nil, err
 	}
-	return goose.NewProvider(goose.DialectPostgres, db, folder,
+	return goose.NewProvider(goose.DialectPostgres, db, known,
 		goose.WithLocker(locker), goose.WithDisableGlobalRegistry(true))
 }
 
-// Zero when there is no schema.
-const sqlSchemaVersion = `SELECT coalesce(max(version_id) FILTER (WHERE is_applied), 0) FROM goose_db_version`
+const (
+	sqlSchemaTables = `SELECT to_regclass('goose_db_version') IS NOT NULL, to_regclass('schema_steps') IS NOT NULL`
+	// Zero when there is no schema.
+	sqlSchemaVersion = `SELECT coalesce(max(version_id) FILTER (WHERE is_applied), 0) FROM goose_db_version`
+	sqlSchemaSteps   = `SELECT (` + sqlSchemaVersion + `), (SELECT coalesce(string_agg(digest, ' ' ORDER BY version), '') FROM schema_steps)`
+)
 
-func schemaVersion(ctx context.Context, db querier) (version int64, err error) {
-	var exists bool
-	if err := db.QueryRow(ctx, `SELECT to_regclass('goose_db_version') IS NOT NULL`).Scan(&exists); err != nil || !exists {
-		return 0, err
-	}
-	err = db.QueryRow(ctx, sqlSchemaVersion).Scan(&version)
-	return version, err
+// oneRow reads the one row of a query.
+type oneRow func(sql string, into ...any) error
+
+func rowOf(ctx context.Context, db *sql.DB) oneRow {
+	return func(sql string, into ...any) error { return db.QueryRowContext(ctx, sql).Scan(into...) }
 }
 
-func checkSchema(version int64) error {
-	switch {
-	case version < schemaCurrent:
-		return &onejob.Error{
-			Code:    onejob.CodeStoreUnavailable,
-			Message: fmt.Sprintf("the schema is at version %d and this program needs %d: run `onejob migrate up`", version, schemaCurrent),
+// readSchema finds out what there is of a schema. Another program may be making it: what
+// a step remembers is looked for after it was seen that the step is applied.
+func readSchema(read oneRow) (found schema.Found, err error) {
+	var versioned, remembered bool
+	if err := read(sqlSchemaTables, &versioned, &remembered); err != nil || !versioned {
+		return found, err
+	}
+	if !remembered {
+		if err := read(sqlSchemaVersion, &found.Version); err != nil || found.Version == 0 {
+			return found, err
 		}
-	case version > schemaCurrent:
-		return &onejob.Error{
-			Code:    onejob.CodeStoreUnavailable,
-			Message: fmt.Sprintf("the schema is at version %d, made by a newer program; this one knows %d", version, schemaCurrent),
+		if err := read(sqlSchemaTables, &versioned, &remembered); err != nil || !remembered {
+			return found, err
 		}
 	}
-	return nil
+	var digests string
+	err = read(sqlSchemaSteps, &found.Version, &digests)
+	found.Digests = strings.Fields(digests)
+	return found, err
+}
+
+// checkSchema refuses a schema that is not this program's.
+func (s *Store) checkSchema(ctx context.Context) error {
+	known, err := steps()
+	if err != nil {
+		return err
+	}
+	found, err := readSchema(func(sql string, into ...any) error { return s.pool.QueryRow(ctx, sql).Scan(into...) })
+	if err != nil {
+		return onejob.Unavailable(err)
+	}
+	return known.Check(found)
 }

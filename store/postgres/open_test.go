@@ -30,6 +30,41 @@ func TestOpenRefusesASchemaFromTheFuture(t *testing.T) {
 	wantCode(t, err, onejob.CodeStoreUnavailable, "newer program")
 }
 
+func TestOpenRefusesASchemaOfAnotherBuildAndLeavesItAsItIs(t *testing.T) {
+	t.Parallel()
+
+	for name, change := range map[string]string{
+		"WithOtherSteps":    "UPDATE schema_steps SET digest = 'of another text'",
+		"WithoutItsDigests": "DROP TABLE schema_steps",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			url := pgtest.URL(t)
+			if err := postgres.Migrate(t.Context(), url); err != nil {
+				t.Fatal(err)
+			}
+			if err := execute(t, url, change); err != nil {
+				t.Fatal(err)
+			}
+			before := lines(t, url, sqlInventory)
+			for _, migrate := range []bool{false, true} {
+				_, err := postgres.Open(t.Context(), url, postgres.Options{Migrate: migrate})
+				wantCode(t, err, onejob.CodeStoreUnavailable, "another build")
+				wantCode(t, err, onejob.CodeStoreUnavailable, "CREATE SCHEMA")
+			}
+			steps, err := postgres.Status(t.Context(), url)
+			wantCode(t, err, onejob.CodeStoreUnavailable, "another build")
+			if len(steps) == 0 || !steps[0].Foreign {
+				t.Errorf("the status is %+v; want the first step of another build", steps)
+			}
+			if diff := cmp.Diff(before, lines(t, url, sqlInventory)); diff != "" {
+				t.Errorf("the schema has changed: %s", diff)
+			}
+		})
+	}
+}
+
 func TestOpenRefusesAServerWithoutAStandbyWhereReplicationIsPromised(t *testing.T) {
 	t.Parallel()
 

@@ -122,11 +122,7 @@ const sqlCheck = `SELECT onejob_now(), pg_current_xact_id()::text`
 
 // Check reports whether the store can be written to and its schema is current.
 func (s *Store) Check(ctx context.Context) error {
-	version, err := schemaVersion(ctx, s.pool)
-	if err != nil {
-		return onejob.Unavailable(err)
-	}
-	if err := checkSchema(version); err != nil {
+	if err := s.checkSchema(ctx); err != nil {
 		return err
 	}
 	var now time.Time

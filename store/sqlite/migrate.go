@@ -8,18 +8,25 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pressly/goose/v3"
 
-	"github.com/onejob-dev/onejob"
+	"github.com/onejob-dev/onejob/store/internal/schema"
 )
 
 //go:embed migration/*.sql
 var migrations embed.FS
 
-// schemaCurrent is the version of the last file in migration.
-const schemaCurrent = 2
+// steps are the migrations, as they are applied.
+var steps = sync.OnceValues(func() (schema.Steps, error) {
+	folder, err := fs.Sub(migrations, "migration")
+	if err != nil {
+		return schema.Steps{}, err
+	}
+	return schema.Read(folder, "with the server stopped, `mkdir old && mv FILE* old/`, which takes what lies beside it along; a new one is made when the server starts")
+})
 
 // migrateTries is how often a program comes back that met another one migrating
 // the same file: each step is one transaction, and the loser of a step fails. Nor
@@ -31,17 +38,22 @@ const (
 
 // Migrate brings the database at path up to date and makes it when there is none.
 // Any number of programs may do so at once, and doing it again changes nothing.
-// After an error the migrations before the failed one are in place.
+// After an error the migrations before the failed one are in place. A database whose
+// schema was made by another build is refused, and left as it is.
 func Migrate(ctx context.Context, path string) error {
+	known, err := steps()
+	if err != nil {
+		return err
+	}
 	return withDB(path, func(db *sql.DB) error {
 		var err error
 		for range migrateTries {
-			var version int64
-			version, err = schemaVersion(ctx, db)
-			if err == nil && version >= schemaCurrent {
-				return checkSchema(version)
-			}
+			var found schema.Found
+			found, err = readSchema(ctx, db)
 			if err == nil {
+				if err := known.Known(found); err != nil || found.Version == known.Current() {
+					return err
+				}
 				err = up(ctx, db)
 			}
 			if err == nil {
@@ -70,11 +82,18 @@ type Migration struct {
 	Version   int64
 	Name      string
 	AppliedAt time.Time // zero: not applied
+	// Foreign says that it was applied by another build, as another step.
+	Foreign bool
 }
 
 // Status lists the steps of the schema, oldest first. It changes nothing but for
-// the table that remembers them, which it makes if there is none.
-func Status(ctx context.Context, path string) (steps []Migration, err error) {
+// the table that remembers them, which it makes if there is none. Of a schema that
+// [Open] refuses for good it returns the steps, and why.
+func Status(ctx context.Context, path string) (list []Migration, err error) {
+	known, err := steps()
+	if err != nil {
+		return nil, err
+	}
 	err = withDB(path, func(db *sql.DB) error {
 		p, err := provider(db)
 		if err != nil {
@@ -84,21 +103,26 @@ func Status(ctx context.Context, path string) (steps []Migration, err error) {
 		if err != nil {
 			return fmt.Errorf("read the state of the schema: %w", err)
 		}
-		for _, s := range status {
-			steps = append(steps, Migration{Version: s.Source.Version, Name: s.Source.Path, AppliedAt: s.AppliedAt.UTC()})
+		found, err := readSchema(ctx, db)
+		if err != nil {
+			return err
 		}
-		return nil
+		for i, s := range status {
+			applied := !s.AppliedAt.IsZero()
+			list = append(list, Migration{Version: s.Source.Version, Name: s.Source.Path, AppliedAt: s.AppliedAt.UTC(), Foreign: applied && !known.Same(found, i)})
+		}
+		return known.Known(found)
 	})
-	return steps, err
+	return list, err
 }
 
 // Print returns the SQL of every step, oldest first, for who applies it by hand.
 func Print() string {
 	var out strings.Builder
-	names, _ := fs.Glob(migrations, "migration/*.sql") // the pattern is well formed
-	for _, name := range names {
-		body, _ := migrations.ReadFile(name) // it was listed
-		fmt.Fprintf(&out, "-- %s\n%s\n", name, body)
+	known, _ := steps() // the migrations are a part of this program
+	for i := range int(known.Current()) {
+		name, text, _ := known.Text(i)
+		fmt.Fprintf(&out, "-- %s\n%s\n", name, text)
 	}
 	return out.String()
 }
@@ -117,49 +141,51 @@ func withDB(path string, use func(*sql.DB) error) (err error) {
 }
 
 func provider(db *sql.DB) (*goose.Provider, error) {
-	folder, err := fs.Sub(migrations, "migration")
+	known, err := steps()
 	if err != nil {
 		return nil, err
 	}
-	return goose.NewProvider(goose.DialectSQLite3, db, folder, goose.WithDisableGlobalRegistry(true))
+	return goose.NewProvider(goose.DialectSQLite3, db, known, goose.WithDisableGlobalRegistry(true))
 }
 
 const (
-	sqlSchemaExists = `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'goose_db_version'`
+	sqlTableExists = `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?`
 	// Zero when there is no schema.
 	sqlSchemaVersion = `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`
+	sqlSchemaSteps   = `SELECT coalesce(group_concat(digest, ' '), '') FROM (SELECT digest FROM schema_steps ORDER BY version)`
 )
 
-func schemaVersion(ctx context.Context, db *sql.DB) (version int64, err error) {
-	var exists bool
-	if err := db.QueryRowContext(ctx, sqlSchemaExists).Scan(&exists); err != nil || !exists {
-		return 0, err
+// readSchema finds out what there is of a schema. Another program may be making it: what
+// a step remembers is looked for after it was seen that the step is applied.
+func readSchema(ctx context.Context, db *sql.DB) (found schema.Found, err error) {
+	var there bool
+	if err := db.QueryRowContext(ctx, sqlTableExists, "goose_db_version").Scan(&there); err != nil || !there {
+		return found, err
 	}
-	err = db.QueryRowContext(ctx, sqlSchemaVersion).Scan(&version)
-	return version, err
+	if err := db.QueryRowContext(ctx, sqlSchemaVersion).Scan(&found.Version); err != nil {
+		return found, err
+	}
+	if err := db.QueryRowContext(ctx, sqlTableExists, "schema_steps").Scan(&there); err != nil || !there {
+		return found, err
+	}
+	var digests string
+	err = db.QueryRowContext(ctx, sqlSchemaSteps).Scan(&digests)
+	found.Digests = strings.Fields(digests)
+	return found, err
 }
 
+// checkSchema refuses a schema that is not this program's any more.
 func (x *tx) checkSchema() error {
-	var version int64
-	err := x.query(sqlSchemaVersion, func(r *row) error { version = r.Int64(); return nil })
+	known, err := steps()
 	if err != nil {
 		return err
 	}
-	return checkSchema(version)
-}
-
-func checkSchema(version int64) error {
-	switch {
-	case version < schemaCurrent:
-		return &onejob.Error{
-			Code:    onejob.CodeStoreUnavailable,
-			Message: fmt.Sprintf("the schema is at version %d and this program needs %d: run `onejob migrate up`", version, schemaCurrent),
-		}
-	case version > schemaCurrent:
-		return &onejob.Error{
-			Code:    onejob.CodeStoreUnavailable,
-			Message: fmt.Sprintf("the schema is at version %d, made by a newer program; this one knows %d", version, schemaCurrent),
-		}
+	var found schema.Found
+	if err := x.query(sqlSchemaVersion, func(r *row) error { found.Version = r.Int64(); return nil }); err != nil {
+		return err
 	}
-	return nil
+	if err := x.query(sqlSchemaSteps, func(r *row) error { found.Digests = strings.Fields(r.String()); return nil }); err != nil {
+		return err
+	}
+	return known.Check(found)
 }

@@ -360,6 +360,12 @@ CREATE TABLE audit_heads (
     PRIMARY KEY (part, owner)
 );
 
+-- What each step of the schema was when it was applied, which is a part of it.
+CREATE TABLE schema_steps (
+    version bigint PRIMARY KEY,
+    digest  text   NOT NULL
+);
+
 -- Whether the store went back in time: its number only grows while it lives on, and
 -- the highest one seen is kept outside. With restored_at it waits for a person.
 CREATE TABLE store_generation (

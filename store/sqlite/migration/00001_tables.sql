@@ -330,6 +330,12 @@ CREATE TABLE clock (
 ) STRICT;
 INSERT INTO clock (id, high_water) VALUES (1, 0);
 
+-- What each step of the schema was when it was applied, which is a part of it.
+CREATE TABLE schema_steps (
+    version INTEGER PRIMARY KEY,
+    digest  TEXT    NOT NULL
+) STRICT;
+
 -- Whether the store went back in time: its number only grows while it lives on, and
 -- the highest one seen is kept outside. With restored_at it waits for a person.
 CREATE TABLE store_generation (
