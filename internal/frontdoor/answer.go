@@ -3,6 +3,7 @@ package frontdoor
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,11 +30,18 @@ func answer(w http.ResponseWriter, job *onejob.Job) error {
 func tell(h http.Header, job *onejob.Job) {
 	h.Set("Onejob-Job-Id", job.ID)
 	h.Set("Onejob-Attempts", strconv.Itoa(job.AttemptsMade))
-	for i := range job.Attempts {
-		if a := &job.Attempts[i]; a.ID == job.CompletedBy {
-			tellAttempt(h, a)
-		}
+	if a := winner(job); a != nil {
+		tellAttempt(h, a)
 	}
+}
+
+// winner is the attempt that brought the job's result; nil: none has, or it is not known.
+func winner(job *onejob.Job) *onejob.Attempt {
+	i := slices.IndexFunc(job.Attempts, func(a onejob.Attempt) bool { return a.ID == job.CompletedBy })
+	if i < 0 {
+		return nil
+	}
+	return &job.Attempts[i]
 }
 
 // tellAttempt says whose answer it is.
@@ -45,11 +53,15 @@ func tellAttempt(h http.Header, a *onejob.Attempt) {
 	tellDropped(h, a.Evidence.DroppedParams)
 }
 
+const droppedHeader = "Onejob-Params-Dropped"
+
 func tellDropped(h http.Header, dropped string) {
 	if dropped != "" {
-		h.Set("Onejob-Params-Dropped", strings.ReplaceAll(dropped, ",", ", "))
+		h.Set(droppedHeader, spelt(dropped))
 	}
 }
+
+func spelt(dropped string) string { return strings.ReplaceAll(dropped, ",", ", ") }
 
 // refusal says why a job has no answer to give; nil: it has one.
 func refusal(job *onejob.Job) error {

@@ -1,12 +1,18 @@
 package frontdoor_test
 
 import (
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/onejob-dev/onejob"
 	"github.com/onejob-dev/onejob/internal/frontdoor"
 	"github.com/onejob-dev/onejob/provider/openai"
+	"github.com/onejob-dev/onejob/provider/translate"
 	"github.com/onejob-dev/onejob/sim"
 )
 
@@ -66,5 +72,57 @@ func TestParametersThatAStreamWasMadeWithoutAreToldWithItsHead(t *testing.T) {
 		if told := h.Get("Onejob-Params-Dropped"); told != "seed, user" {
 			t.Errorf("%s was told %q; want seed and user", name, told)
 		}
+	}
+}
+
+// A sign of life sends the head before anybody has answered.
+func TestParametersThatTheHeadOfAStreamCouldNotTellAreToldInAComment(t *testing.T) {
+	t.Parallel()
+	const whole = `{"id":"c1","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"hello"}}]}`
+	for name, tt := range map[string]struct{ contentType, says, rest, begins string }{
+		"OfAStream":      {"text/event-stream", head + word("hello"), stop + theEnd, head + word("hello")},
+		"OfAWholeAnswer": {"application/json", whole, "", `data: {"id":"c1"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			alive, shown := make(chan struct{}), make(chan struct{})
+			provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				<-alive
+				w.Header().Set("Content-Type", tt.contentType)
+				_, _ = io.WriteString(w, tt.says)
+				if tt.rest != "" {
+					_ = http.NewResponseController(w).Flush()
+					<-shown
+					_, _ = io.WriteString(w, tt.rest)
+				}
+			}))
+			t.Cleanup(provider.Close)
+			answers, goesOn := sync.OnceFunc(func() { close(alive) }), sync.OnceFunc(func() { close(shown) })
+			t.Cleanup(answers)
+			t.Cleanup(goesOn)
+			p, err := openai.New(openai.Options{BaseURL: provider.URL, Model: "x", Map: map[string]string{"seed": "drop", "user": "drop"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := &world{t: t, store: newStore()}
+			w.run([]onejob.Target{{Name: "gpt", Provider: p, Digest: p.Digest()}}, map[string]onejob.Kind{
+				"chat": {Policy: onejob.Policy{Effect: onejob.EffectNone, Targets: []string{"gpt"}}},
+			}, map[string]frontdoor.Model{"chat": {Kind: "chat", API: frontdoor.APIChat, EventsFunc: translate.ChatEvents}}, func(o *frontdoor.Options) { o.Heartbeat = 20 * time.Millisecond })
+			r := w.read(chat, `{"model":"chat","stream":true,"messages":[{"role":"user","content":"hello"}],"seed":7,"user":"u"}`, "Idempotency-Key", "k1")
+			r.want(":\n\n")
+			answers()
+			var all strings.Builder
+			for line := ""; err == nil && !strings.Contains(line, "hello"); {
+				line, err = r.body.ReadString('\n')
+				all.WriteString(line)
+			}
+			goesOn()
+			rest, err := io.ReadAll(r.body)
+			all.Write(rest)
+			got := strings.ReplaceAll(all.String(), ":\n\n", "")
+			if err != nil || !strings.HasPrefix(got, ": onejob-params-dropped: seed, user\n\n"+tt.begins) || strings.Count(got, "onejob-params-dropped") != 1 || !strings.HasSuffix(got, theEnd) {
+				t.Errorf("read %q, %v; want what was dropped told once, before the answer", got, err)
+			}
+		})
 	}
 }

@@ -47,6 +47,7 @@ type shown struct {
 	// eventsFunc makes the stream of an answer that came whole. Nil: nobody can.
 	eventsFunc func(whole []byte) ([]byte, error)
 	begun      bool // the answer's head is out: what goes wrong now is an event
+	answered   bool // something of the answer is out
 }
 
 // follow shows what comes until that is all, the caller leaves, or nothing has come
@@ -62,7 +63,9 @@ func (s *shown) follow(ctx context.Context, longest time.Duration) error {
 		case len(piece) > 0:
 			last = time.Now()
 			s.begin(eventStream)
+			s.tellLate(s.follower.DroppedParams())
 			s.write(piece)
+			s.answered = true
 		case s.enough(s.follower.Job()):
 			if _, over, err := conclude(ctx, s.follower.Job(), s.enough, s.follower.Look); over || err != nil {
 				return err
@@ -112,6 +115,9 @@ func (s *shown) end() (whole bool, err error) {
 		})
 	}
 	s.begin(contentType)
+	if a := winner(job); a != nil {
+		s.tellLate(a.Evidence.DroppedParams)
+	}
 	s.write(rest)
 	return true, nil
 }
@@ -147,6 +153,14 @@ func (s *shown) begin(contentType string) {
 	h.Set("Content-Type", contentType)
 	h.Set("X-Accel-Buffering", "no") // or proxies hold pieces back
 	s.w.WriteHeader(http.StatusOK)
+}
+
+// tellLate tells in a comment before the answer what the head did not: a sign of life sent
+// that before anybody had answered.
+func (s *shown) tellLate(dropped string) {
+	if dropped != "" && !s.answered && s.w.Header().Get(droppedHeader) == "" {
+		s.write([]byte(": onejob-params-dropped: " + spelt(dropped) + "\n\n"))
+	}
 }
 
 // pieceTimeout bounds how long a caller may take for one piece.
