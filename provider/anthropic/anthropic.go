@@ -159,17 +159,7 @@ func (p *Provider) Close() { p.client.Close() }
 // body is the input under the target's model, with a bound on its length, and to the
 // upstreams that it may ask. It reports whether the answer is to come as a stream.
 func (p *Provider) body(input []byte) (body []byte, streams bool, err error) {
-	object, err := wire.ReadObject(input)
-	if err != nil {
-		return nil, false, err
-	}
-	if streams, err = object.WantsStream(); err != nil {
-		return nil, false, err
-	}
-	body, err = object.With("model", p.model)
-	if err == nil && len(p.opts.Upstream) > 0 {
-		body, err = wire.WithMember(body, prompt.UpstreamMember, prompt.Upstream(p.opts.Upstream))
-	}
+	body, streams, err = wire.Address(input, p.model, p.opts.Upstream)
 	if err == nil && p.opts.MaxTokens != 0 && !wire.HasMember(body, "max_tokens") {
 		body, err = wire.WithMember(body, "max_tokens", strconv.AppendInt(nil, p.opts.MaxTokens, 10))
 	}

@@ -207,19 +207,9 @@ func (p *Provider) Close() { p.client.Close() }
 // body is the input under the target's model, and to the upstreams that it may ask. It
 // reports whether the answer is to come as a stream.
 func (p *Provider) body(input []byte) (body []byte, streams bool, err error) {
-	object, err := wire.ReadObject(input)
-	if err != nil {
-		return nil, false, err
-	}
-	if streams, err = object.WantsStream(); err != nil {
-		return nil, false, err
-	}
-	if streams && (p.opts.Background || !p.opts.API.prompted()) {
+	body, streams, err = wire.Address(input, p.model, p.opts.Upstream)
+	if err == nil && streams && (p.opts.Background || !p.opts.API.prompted()) {
 		return nil, false, errors.New("the input asks for a stream, which this target does not make; leave stream out")
-	}
-	body, err = object.With("model", p.model)
-	if err == nil && len(p.opts.Upstream) > 0 {
-		body, err = wire.WithMember(body, prompt.UpstreamMember, prompt.Upstream(p.opts.Upstream))
 	}
 	if err == nil && p.opts.Background {
 		body, err = background(body)

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 
@@ -22,6 +23,35 @@ func Fit(req onejob.Request, moves map[string]string) (input []byte, dropped []s
 		req.Dropped(strings.Join(dropped, ","))
 	}
 	return input, dropped, nil
+}
+
+// upstreamMember is the member by which aggregators are told whom to ask.
+const upstreamMember = "provider"
+
+// Address puts into the body of a request which model is asked and, if any are named,
+// which upstreams an aggregator may ask: these, and no others where they fail. Every other
+// byte is left as it is. It reports whether the answer is asked for as a stream.
+func Address(input []byte, model json.RawMessage, upstreams []string) (body []byte, streams bool, err error) {
+	object, err := ReadObject(input)
+	if err != nil {
+		return nil, false, err
+	}
+	if streams, err = object.WantsStream(); err != nil {
+		return nil, false, err
+	}
+	body, err = object.With("model", model)
+	if err != nil || len(upstreams) == 0 {
+		return body, streams, err
+	}
+	value, err := json.Marshal(struct {
+		Only           []string `json:"only"`
+		AllowFallbacks bool     `json:"allow_fallbacks"`
+	}{Only: upstreams})
+	if err != nil {
+		return nil, false, err
+	}
+	body, err = WithMember(body, upstreamMember, value)
+	return body, streams, err
 }
 
 // Unfit is the error for an input that one target does not take, and another may.

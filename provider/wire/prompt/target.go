@@ -1,7 +1,6 @@
 package prompt
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -48,19 +47,4 @@ func CheckTarget(contextTokens int, upstream []string) error {
 		errs = append(errs, errors.New("upstream has an empty name"))
 	}
 	return errors.Join(errs...)
-}
-
-// UpstreamMember is the member by which aggregators are told whom to ask.
-const UpstreamMember = "provider"
-
-// Upstream is its value: these, and no others where they fail.
-func Upstream(names []string) json.RawMessage {
-	value, err := encode(struct {
-		Only           []string `json:"only"`
-		AllowFallbacks bool     `json:"allow_fallbacks"`
-	}{Only: names})
-	if err != nil { // texts and a boolean always encode
-		return nil
-	}
-	return value
 }
