@@ -104,7 +104,9 @@ func (t *template) escape(segments []shared.Segment) error {
 		case shared.Text:
 			q.read(s.Text)
 		case shared.Output:
-			s.Text = " " + t.putter(q.inside, lastFilter(s.Text)) + "(" + s.Text + ") "
+			put, err := t.putterOf(q.inside, s.Text)
+			errs = append(errs, err)
+			s.Text = " " + put + "(" + s.Text + ") "
 		case shared.Statement:
 			errs = append(errs, checkStatement(s.Text))
 			if t.mode == jsonMode {
