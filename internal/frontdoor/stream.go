@@ -1,6 +1,7 @@
 package frontdoor
 
 import (
+	"bytes"
 	"context"
 	"mime"
 	"net/http"
@@ -46,7 +47,8 @@ type shown struct {
 	heldFunc func(jobID string) bool
 	// eventsFunc makes the stream of an answer that came whole. Nil: nobody can.
 	eventsFunc func(whole []byte) ([]byte, error)
-	begun      bool // the answer's head is out: what goes wrong now is an event
+	begun      bool   // the answer's head is out: what goes wrong now is an event
+	part       []byte // of an event whose end has not come
 }
 
 // follow shows what comes until that is all, the caller leaves, or nothing has come
@@ -61,8 +63,7 @@ func (s *shown) follow(ctx context.Context, longest time.Duration) error {
 			return err
 		case len(piece) > 0:
 			last = time.Now()
-			s.begin(eventStream)
-			s.write(piece)
+			s.show(piece)
 		case s.enough(s.follower.Job()) || time.Since(last) >= longest:
 			return nil
 		case ctx.Err() == nil: // a sign of life, which is a comment to whoever reads events
@@ -71,6 +72,30 @@ func (s *shown) follow(ctx context.Context, longest time.Duration) error {
 		}
 	}
 	return nil
+}
+
+// show sends what whole events there are by now: a long one is kept in parts, and nothing
+// of ours may come between them.
+func (s *shown) show(piece []byte) {
+	seen := max(0, len(s.part)-len("\n\r")) // and has no end
+	s.part = append(s.part, piece...)
+	end := eventsEnd(s.part[seen:])
+	if end == 0 {
+		return
+	}
+	s.begin(eventStream)
+	s.write(s.part[:seen+end])
+	s.part = s.part[seen+end:]
+}
+
+// eventsEnd is where the last blank line ends; zero: there is none.
+func eventsEnd(b []byte) (end int) {
+	for _, blank := range []string{"\n\n", "\n\r\n"} {
+		if at := bytes.LastIndex(b, []byte(blank)); at >= 0 {
+			end = max(end, at+len(blank))
+		}
+	}
+	return end
 }
 
 // enough reports whether holding on brings nothing. An answer that was begun to be shown
@@ -108,7 +133,7 @@ func (s *shown) end() (whole bool, err error) {
 		})
 	}
 	s.begin(contentType)
-	s.write(rest)
+	s.write(append(s.part, rest...))
 	return true, nil
 }
 

@@ -169,6 +169,7 @@ type store struct {
 	taken   chan struct{}
 
 	down atomic.Bool // nothing is read, nor the end of a waiting written down
+	mute atomic.Bool // no piece of an answer is kept but the first
 
 	mu  sync.Mutex
 	now time.Time // it stands still until it is moved
@@ -210,6 +211,13 @@ func (s *store) WaiterEnd(ctx context.Context, params []onejob.WaiterEndParams) 
 		s.ended <- p
 	}
 	return ended, err
+}
+
+func (s *store) ChunkAppend(ctx context.Context, params []onejob.ChunkAppendParams) ([]onejob.ChunkAppendResult, error) {
+	if s.mute.Load() && params[0].Number > 0 {
+		return nil, errDown
+	}
+	return s.Store.ChunkAppend(ctx, params)
 }
 
 func (s *store) WaiterTake(ctx context.Context, p onejob.WaiterTakeParams) (onejob.JobRef, bool, error) {
