@@ -47,6 +47,10 @@ type SubmitParams struct {
 	// Webhook is the URL of the one endpoint to be told about the job, not part of
 	// the intent. Empty: every endpoint that is told about the owner's jobs.
 	Webhook string
+
+	// Refuse is why the intent is refused if it would be a new job. A key that was used
+	// answers all the same. Nil: it is not.
+	Refuse *Error
 }
 
 // SubmitResult is the job of one intent as it is now, or why there is none.
@@ -166,6 +170,9 @@ func checkMetadata(metadata []byte) error {
 // admit finds the kind and says why a new job of it would be refused.
 func (c *Client) admit(ctx context.Context, p *SubmitParams) (Kind, *Error) {
 	kind, known := c.opts.Kinds[p.Kind]
+	if p.Refuse != nil {
+		return kind, p.Refuse
+	}
 	if !known {
 		return kind, &Error{Code: CodeInvalidJob, Message: fmt.Sprintf("there is no kind %q; %s", p.Kind, c.kindNames())}
 	}

@@ -19,7 +19,7 @@ type Accepted struct {
 // Lookup asks the provider about an attempt.
 type Lookup struct {
 	URL           string   `yaml:"url" required:"true" doc:"Where to ask, by GET, with {id} (the provider's own), {key}, {job_id} or {attempt_id} in it. What is found by key or job may be an earlier attempt's, so only its success counts."`
-	Authoritative bool     `yaml:"authoritative" default:"false" doc:"A 404 by {id} or {attempt_id} proves that nothing happened, once max_execution has passed."`
+	Authoritative bool     `yaml:"authoritative" default:"false" doc:"A 404 by {id} or {attempt_id} proves that nothing happened, once max_execution has passed. One that is a page of HTML does not: proxies make such."`
 	Every         Duration `yaml:"every" default:"2s" min:"100ms" max:"1h" doc:"The pause after the first question. It grows to 5m."`
 	Running       string   `yaml:"running" doc:"A CEL condition: the work goes on."`
 	Succeeded     string   `yaml:"succeeded" required:"true" doc:"A CEL condition: the work succeeded."`

@@ -36,14 +36,13 @@ func (d *doors) call(api API) func(http.ResponseWriter, *http.Request, httpapi.V
 		if err != nil {
 			return err
 		}
-		m, err := d.find(asked.Model, api)
-		if err != nil {
-			return err
-		}
-		p := onejob.SubmitParams{Owner: v.Owner, Key: key, Kind: m.Kind, Target: m.Target, Input: body}
+		m, refuse := d.find(asked.Model, api)
+		p := onejob.SubmitParams{Owner: v.Owner, Key: key, Kind: m.Kind, Target: m.Target, Input: body, Refuse: refuse}
 		switch {
 		case key != "":
 			return d.keyed(w, r, v, m, asked, p)
+		case refuse != nil:
+			return refuse
 		case m.RequireKey:
 			return &onejob.Error{Code: onejob.CodeKeyMissing, Message: "this model takes only calls with an Idempotency-Key"}
 		}

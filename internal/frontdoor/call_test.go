@@ -232,6 +232,34 @@ func TestACallThatCannotBeServedTakesNoKey(t *testing.T) {
 	}
 }
 
+// A kind that was taken out of the configuration does not deny the jobs that it has.
+func TestAKeyAnswersThoughItsModelIsGone(t *testing.T) {
+	t.Parallel()
+	provider := newGated(t)
+	provider.open()
+	before := newWorldAt(t, provider.url)
+	first := before.post(chat, hello, "Idempotency-Key", "k1")
+	if first.status != http.StatusOK {
+		t.Fatalf("%d %s", first.status, first.body)
+	}
+	after := &world{t: t, store: before.store}
+	left := kinds()
+	delete(left, "chat")
+	after.run(after.targets(provider.url), left, map[string]frontdoor.Model{
+		"vectors": {Kind: "vectors", API: frontdoor.APIEmbeddings}, "brief": {Kind: "brief", API: frontdoor.APIChat},
+	})
+	repeat := after.post(chat, hello, "Idempotency-Key", "k1")
+	if repeat.status != http.StatusOK || string(repeat.body) != string(first.body) || repeat.header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("a repeat is answered %d %s; want the first answer, as a replay", repeat.status, repeat.body)
+	}
+	for path, model := range map[string]string{chat: "none", messages: "brief"} {
+		after.post(path, strings.Replace(hello, `"chat"`, `"`+model+`"`, 1), "Idempotency-Key", "k1").wantProblem(t, http.StatusConflict, onejob.CodeKeyConflict)
+	}
+	after.post(chat, hello, "Idempotency-Key", "k2").wantProblem(t, http.StatusNotFound, onejob.CodeNotFound)
+	after.post(chat, hello).wantProblem(t, http.StatusNotFound, onejob.CodeNotFound)
+	provider.wantCalls(t, 1)
+}
+
 func TestTheModelsAreListed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -28,9 +28,9 @@ func (d *doors) countTokens(w http.ResponseWriter, r *http.Request, v httpapi.Vi
 	if err != nil {
 		return err
 	}
-	m, err := d.find(asked.Model, APIMessages)
-	if err != nil {
-		return err
+	m, refuse := d.find(asked.Model, APIMessages)
+	if refuse != nil {
+		return refuse
 	}
 	n, err := m.count(r.Context(), body)
 	switch {

@@ -50,10 +50,28 @@ func (d *doors) keyless(w http.ResponseWriter, r *http.Request, v httpapi.Visit,
 	}
 	whole, err := d.serve(w, r, v, c)
 	if err != nil {
-		v.WriteProblem(w, r, err)
+		w.Header().Set("Location", "/v1/jobs/"+c.job.ID)
+		v.WriteProblem(w, r, unrepeated(err, c.job, recognisable(r.Header, m)))
 	}
 	end.Delivered = whole && isOut(w, r)
 	return nil
+}
+
+// recognisable reports whether a repeat of a call can find its job: one that counts its
+// tries does so with the first, too.
+func recognisable(h http.Header, m Model) bool { return m.TakeOver || len(h.Values(retryCountHeader)) > 0 }
+
+// unrepeated is the error of a call whose job is recorded, and which must not be told to
+// come again where its repeat would be another job: whoever does not count its tries
+// would be, and so would everybody while the store does not learn who has left.
+func unrepeated(err error, job *onejob.Job, recognisable bool) error {
+	if code := onejob.CodeOf(err); code != onejob.CodeStoreUnavailable && (code != onejob.CodeOverloaded || recognisable) {
+		return err
+	}
+	return &onejob.Error{
+		Code: onejob.CodeOutcomeUnknown, JobID: job.ID, Err: err,
+		Message: "the call is recorded, and what becomes of it cannot be told now; poll the job and do not send the request again",
+	}
 }
 
 func (d *doors) submitKeyless(r *http.Request, m Model, p onejob.SubmitParams) (onejob.KeylessResult, error) {

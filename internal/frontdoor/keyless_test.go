@@ -357,3 +357,40 @@ func TestAFailureThatWasToldIsAnAnswer(t *testing.T) {
 	w.post(chat, hello, retry(0)...).wantProblem(t, http.StatusBadGateway, onejob.CodeProviderFailed)
 	w.post(chat, hello, retry(1)...).wantIntent(t, "new", "")
 }
+
+// The store goes away while a call without a key is held, and comes back before the
+// lease of its caller is over: a repeat would not be recognised.
+func TestACallWithoutAKeyIsNotToldToRepeatWhenTheStoreGoesAway(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{"Whole": hello, "Stream": strings.Replace(hello, "{", `{"stream":true,`, 1)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGated(t)
+			w := newWorldAt(t, g.url)
+			c := w.start(body, retry(0)...)
+			<-g.arrived
+			w.store.down.Store(true)
+			got := soon(t, c.answers, "answer")
+			w.store.down.Store(false)
+			got.wantProblem(t, http.StatusConflict, onejob.CodeOutcomeUnknown)
+			if h := got.header; h.Get("X-Should-Retry") != "false" || h.Get("Location") != "/v1/jobs/"+h.Get("Onejob-Job-Id") {
+				t.Errorf("headers %v; want that it is not repeated, and where the job is", h)
+			}
+		})
+	}
+}
+
+// Who counts its tries is recognised when it comes back, and may be told to.
+func TestACallThatThereIsNoPlaceForIsToldToRepeatOnlyIfThatIsRecognised(t *testing.T) {
+	t.Parallel()
+	g := newGated(t)
+	w := &world{t: t, store: newStore(), holding: 1}
+	w.run(w.targets(g.url), kinds(), map[string]frontdoor.Model{
+		"chat": {Kind: "chat", API: frontdoor.APIChat}, "again": {Kind: "chat", API: frontdoor.APIChat, TakeOver: true},
+	})
+	w.start(hello, "Idempotency-Key", "k1")
+	<-g.arrived
+	w.post(chat, plain).wantProblem(t, http.StatusConflict, onejob.CodeOutcomeUnknown)
+	w.post(chat, plain, retry(0)...).wantProblem(t, http.StatusTooManyRequests, onejob.CodeOverloaded)
+	w.post(chat, again).wantProblem(t, http.StatusTooManyRequests, onejob.CodeOverloaded)
+}

@@ -128,12 +128,13 @@ type doors struct {
 	waiting *keeper
 }
 
-// find returns the model of a name, if it answers at api.
-func (d *doors) find(name string, api API) (Model, error) {
+// find returns the model of a name, and why a call at api may not make a job of it. One
+// that is not known is taken for a kind that was: a job of it answers to its key.
+func (d *doors) find(name string, api API) (Model, *onejob.Error) {
 	m, known := d.opts.Models[name]
 	switch {
 	case !known:
-		return m, &onejob.Error{Code: onejob.CodeNotFound, Message: fmt.Sprintf("there is no model %q; a model is the name of a kind or a target", name)}
+		return Model{Kind: name, API: api}, &onejob.Error{Code: onejob.CodeNotFound, Message: fmt.Sprintf("there is no model %q; a model is the name of a kind or a target", name)}
 	case m.API == "":
 		return m, &onejob.Error{Code: onejob.CodeInvalidJob, Message: fmt.Sprintf("the targets of %q have different APIs", name)}
 	case m.API != api:

@@ -1,6 +1,7 @@
 package frontdoor
 
 import (
+	"bytes"
 	"context"
 	"mime"
 	"net/http"
@@ -46,8 +47,9 @@ type shown struct {
 	heldFunc func(jobID string) bool
 	// eventsFunc makes the stream of an answer that came whole. Nil: nobody can.
 	eventsFunc func(whole []byte) ([]byte, error)
-	begun      bool // the answer's head is out: what goes wrong now is an event
-	answered   bool // something of the answer is out
+	begun      bool   // the answer's head is out: what goes wrong now is an event
+	answered   bool   // something of the answer is out
+	part       []byte // of an event whose end has not come
 }
 
 // follow shows what comes until that is all, the caller leaves, or nothing has come
@@ -62,10 +64,7 @@ func (s *shown) follow(ctx context.Context, longest time.Duration) error {
 			return err
 		case len(piece) > 0:
 			last = time.Now()
-			s.begin(eventStream)
-			s.tellLate(s.follower.DroppedParams())
-			s.write(piece)
-			s.answered = true
+			s.show(piece)
 		case s.enough(s.follower.Job()):
 			if _, over, err := conclude(ctx, s.follower.Job(), s.enough, s.follower.Look); over || err != nil {
 				return err
@@ -78,6 +77,31 @@ func (s *shown) follow(ctx context.Context, longest time.Duration) error {
 		}
 	}
 	return nil
+}
+
+// show sends what whole events there are by now: a long one is kept in parts, and nothing
+// of ours may come between them.
+func (s *shown) show(piece []byte) {
+	seen := max(0, len(s.part)-len("\n\r")) // and has no end
+	s.part = append(s.part, piece...)
+	end := eventsEnd(s.part[seen:])
+	if end == 0 {
+		return
+	}
+	s.begin(eventStream)
+	s.tellLate(s.follower.DroppedParams())
+	s.write(s.part[:seen+end])
+	s.part, s.answered = s.part[seen+end:], true
+}
+
+// eventsEnd is where the last blank line ends; zero: there is none.
+func eventsEnd(b []byte) (end int) {
+	for _, blank := range []string{"\n\n", "\n\r\n"} {
+		if at := bytes.LastIndex(b, []byte(blank)); at >= 0 {
+			end = max(end, at+len(blank))
+		}
+	}
+	return end
 }
 
 // enough reports whether holding on brings nothing. An answer that was begun to be shown
@@ -118,7 +142,7 @@ func (s *shown) end() (whole bool, err error) {
 	if a := winner(job); a != nil {
 		s.tellLate(a.Evidence.DroppedParams)
 	}
-	s.write(rest)
+	s.write(append(s.part, rest...))
 	return true, nil
 }
 

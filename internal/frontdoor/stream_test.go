@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -378,4 +379,33 @@ func TestWhoReadsSlowlyHasTimeForEachPart(t *testing.T) {
 			t.Errorf("read %q, %d writes under the deadline of another; want none", slow.Body.String(), slow.stale)
 		}
 	})
+}
+
+// A long event is kept in parts. Nothing stands between them: neither a sign of life
+// while the store is slow, nor an error after the process that made it is gone.
+func TestAnEventIsShownOnceItIsWhole(t *testing.T) {
+	t.Parallel()
+	m := newMouth(t)
+	w := newWorldAt(t, m.URL, func(o *frontdoor.Options) { o.Heartbeat = 20 * time.Millisecond })
+	w.store.mute.Store(true)
+	long := word(strings.Repeat("x", 2*onejob.MaxChunkBytes))
+	m.say(t, head, word("hel")+long)
+	r := w.read(chat, streamed, "Idempotency-Key", "k1")
+	shown := ""
+	for !strings.Contains(shown, "hel") || !strings.HasSuffix(shown, ":\n\n:\n\n") { // signs of life, after what can be shown
+		b, err := r.body.ReadByte()
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown += string(b)
+	}
+	w.store.mute.Store(false)
+	m.say(t, stop, theEnd)
+	close(m.says)
+	rest, err := io.ReadAll(r.body)
+	events := strings.SplitAfter(shown+string(rest), "\n\n")
+	events = slices.DeleteFunc(events, func(e string) bool { return e == ":\n\n" })
+	if want := head + word("hel") + long + stop + theEnd; err != nil || strings.Join(events, "") != want {
+		t.Errorf("read %d bytes in %d events, %v; want the %d of the provider's, with signs of life between them alone", len(strings.Join(events, "")), len(events), err, len(want))
+	}
 }

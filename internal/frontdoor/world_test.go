@@ -3,12 +3,14 @@ package frontdoor_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -166,6 +168,9 @@ type store struct {
 	renewed chan struct{}
 	taken   chan struct{}
 
+	down atomic.Bool // nothing is read, nor the end of a waiting written down
+	mute atomic.Bool // no piece of an answer is kept but the first
+
 	mu  sync.Mutex
 	now time.Time // it stands still until it is moved
 }
@@ -188,12 +193,31 @@ func (s *store) advance(d time.Duration) {
 	s.now = s.now.Add(d)
 }
 
+var errDown = errors.New("the store is down")
+
+func (s *store) JobGet(ctx context.Context, params []onejob.JobGetParams) ([]onejob.JobResult, error) {
+	if s.down.Load() {
+		return nil, errDown
+	}
+	return s.Store.JobGet(ctx, params)
+}
+
 func (s *store) WaiterEnd(ctx context.Context, params []onejob.WaiterEndParams) ([]bool, error) {
+	if s.down.Load() {
+		return nil, errDown
+	}
 	ended, err := s.Store.WaiterEnd(ctx, params)
 	for _, p := range params {
 		s.ended <- p
 	}
 	return ended, err
+}
+
+func (s *store) ChunkAppend(ctx context.Context, params []onejob.ChunkAppendParams) ([]onejob.ChunkAppendResult, error) {
+	if s.mute.Load() && params[0].Number > 0 {
+		return nil, errDown
+	}
+	return s.Store.ChunkAppend(ctx, params)
 }
 
 func (s *store) WaiterTake(ctx context.Context, p onejob.WaiterTakeParams) (onejob.JobRef, bool, error) {

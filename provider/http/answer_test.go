@@ -88,6 +88,22 @@ func TestARuleCanSayThatWorkWasAccepted(t *testing.T) {
 	}
 }
 
+// The first request under a key may be at work, wherever the key was written.
+func TestAConflictProvesNothingWhereTheBodyCarriesTheKey(t *testing.T) {
+	t.Parallel()
+	for body, refused := range map[string]bool{
+		`{"idempotency_key": {{ provider_key }}, "in": {{ input }}}`:                    false,
+		`{% set key = provider_key %}{"idempotency_key": {{ key }}, "in": {{ input }}}`: false,
+		`{"idempotency_key": "none", "in": {{ input }}}`:                                true,
+	} {
+		srv := providertest.Serve(t, status(409))
+		_, err := newProvider(t, httpcall.Options{URL: srv.URL, Body: body}).Call(t.Context(), onejob.Request{Input: []byte(`{}`), ProviderKey: "pk_1"})
+		if err == nil || errors.Is(err, onejob.ErrRefused) != refused {
+			t.Errorf("409 to %s: %v; want it refused: %t", body, err, refused)
+		}
+	}
+}
+
 func status(code int) func(*providertest.Exchange) {
 	return func(x *providertest.Exchange) { x.Answer(code, `{}`) }
 }
@@ -165,6 +181,9 @@ func TestALookUpResolvesOnlyWhatTheProviderSays(t *testing.T) {
 		{"failed", say(200, `{"id":"ch_1","status":"failed"}`), found(onejob.OutcomeExecutedFailed, ""), true},
 		{"succeeded, its result gone", say(200, `{"id":"ch_1","status":"succeeded"}`), found(onejob.OutcomeResultLost, ""), true},
 		{"not found, authoritatively", say(404, `{}`), onejob.ProbeAnswer{}, true},
+		{"not found, by a page of something in between", func(x *providertest.Exchange) {
+			x.AnswerAs("text/html; charset=utf-8", 404, "<h1>404 page not found</h1>")
+		}, onejob.ProbeAnswer{}, false},
 		{"other work", say(200, `{"id":"ch_2","status":"succeeded"}`), onejob.ProbeAnswer{}, false},
 		{"no known state", say(200, `{"id":"ch_1","status":"dreaming"}`), onejob.ProbeAnswer{}, false},
 		{"a page", func(x *providertest.Exchange) { x.AnswerAs("text/html", 200, "<p>") }, onejob.ProbeAnswer{}, false},

@@ -46,6 +46,7 @@ func (p *Provider) Call(ctx context.Context, req onejob.Request) (onejob.Answer,
 		return onejob.Answer{}, wire.Unsent("input_refused", err.Error())
 	}
 	m := wire.Message{Method: p.opts.Method, URL: p.opts.URL, Header: p.header.Clone(), Body: body}
+	m.KeySent = p.body != nil && p.body.usesKey && req.ProviderKey != ""
 	if p.opts.IdempotencyHeader != "" && req.ProviderKey != "" {
 		m.Header.Set(p.opts.IdempotencyHeader, req.ProviderKey)
 		m.KeySent = true

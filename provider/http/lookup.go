@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"mime"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -25,7 +26,8 @@ type Accepted struct {
 type Lookup struct {
 	// URL with {id}, {key}, {job_id} or {attempt_id} where the names go, escaped.
 	URL string
-	// Authoritative says that a 404 proves that nothing happened.
+	// Authoritative says that a 404 proves that nothing happened. One that is a page of
+	// HTML does not.
 	Authoritative bool
 	Running       string // condition
 	Succeeded     string // condition; required
@@ -62,6 +64,7 @@ var (
 // Errors of a probe that resolves nothing.
 var (
 	errNotFoundProvesNothing = errors.New("not found, which proves nothing at this target")
+	errNotFoundByPage        = errors.New("not found, said by a page of HTML, which is not the provider's word")
 	errOtherWork             = errors.New("the provider answered about other work")
 	errNoState               = errors.New("the answer fits no single state")
 	errNoName                = errors.New("the attempt has no provider id to ask about")
@@ -77,10 +80,12 @@ func (p *Provider) Probe(ctx context.Context, req onejob.ProbeRequest) (onejob.P
 		return onejob.ProbeAnswer{}, err
 	}
 	switch {
-	case s.Status == http.StatusNotFound && p.opts.Lookup.Authoritative:
-		return onejob.ProbeAnswer{}, nil
-	case s.Status == http.StatusNotFound:
+	case s.Status == http.StatusNotFound && !p.opts.Lookup.Authoritative:
 		return onejob.ProbeAnswer{}, errNotFoundProvesNothing
+	case s.Status == http.StatusNotFound && isPage(s):
+		return onejob.ProbeAnswer{}, errNotFoundByPage
+	case s.Status == http.StatusNotFound:
+		return onejob.ProbeAnswer{}, nil
 	case s.Status < 200 || s.Status > 299 || s.Trouble != "" || !s.IsJSON:
 		return onejob.ProbeAnswer{}, failureOf(s)
 	}
@@ -99,6 +104,13 @@ func (p *Provider) Probe(ctx context.Context, req onejob.ProbeRequest) (onejob.P
 	}
 	a.ProviderID = id
 	return onejob.ProbeAnswer{Found: true, Answer: p.priced(a, s)}, nil
+}
+
+// isPage reports whether an answer is for people to look at, as proxies and gateways
+// make them where nobody is behind.
+func isPage(s *wire.Seen) bool {
+	media, _, _ := mime.ParseMediaType(s.Header.Get("Content-Type"))
+	return media == "text/html" || media == "application/xhtml+xml"
 }
 
 // saysNothingOfTheWork are refusals of a result that are about our request.

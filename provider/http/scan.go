@@ -2,41 +2,53 @@ package httpcall
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	shared "github.com/onejob-dev/onejob/internal/template"
 )
 
-// lastFilter is the filter that an expression ends with, outside parentheses.
-func lastFilter(text string) string {
+// lastFilter is the filter that an expression ends with, outside parentheses, and
+// whether it is of all of that: after an operator it is of the last operand alone.
+func lastFilter(text string) (name string, ofAll bool) {
 	depth, at := 0, -1
+	var outside strings.Builder // of quotes and parentheses
 	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '\'', '"':
+		switch b := text[i]; {
+		case b == '\'' || b == '"':
 			i += shared.Quoted(text[i:]) - 1
-		case '(', '[', '{':
+		case strings.IndexByte("([{", b) >= 0:
 			depth++
-		case ')', ']', '}':
+		case strings.IndexByte(")]}", b) >= 0:
 			depth--
-		case '|':
-			if depth == 0 {
+		case depth == 0:
+			outside.WriteByte(b)
+			if b == '|' {
 				at = i
 			}
 		}
 	}
 	if at < 0 {
-		return ""
+		return "", false
 	}
 	rest := strings.TrimSpace(text[at+1:])
 	end := 0
 	for end < len(rest) && shared.IsName(rest[end]) {
 		end++
 	}
-	name, rest := rest[:end], strings.TrimSpace(rest[end:])
+	name, rest = rest[:end], strings.TrimSpace(rest[end:])
 	if rest != "" && !(strings.HasPrefix(rest, "(") && strings.HasSuffix(rest, ")")) {
-		return "" // something follows, as in "x | tojson if y"
+		return "", false // something follows, as in "x | tojson if y"
 	}
-	return name
+	return name, !hasOperator(outside.String())
+}
+
+// operators are those that are written as words.
+var operators = []string{"and", "or", "not", "in", "is", "if", "else"}
+
+func hasOperator(text string) bool {
+	return strings.ContainsAny(text, "+-*/%~<>=!") ||
+		slices.ContainsFunc(shared.Names(text), func(name string) bool { return slices.Contains(operators, name) })
 }
 
 // quotes follows whether the text of a JSON template stands inside a string.

@@ -24,6 +24,7 @@ type template struct {
 	compiled    *jinja.Template
 	mode        mode
 	usesAttempt bool
+	usesKey     bool
 }
 
 // mode is what a template's text is escaped for.
@@ -72,7 +73,7 @@ func compileTemplate(source, contentType string) (*template, error) {
 	return t, errors.Join(append(errs, err)...)
 }
 
-// check looks for what would make two requests of one attempt differ.
+// check looks for what would make two requests of one attempt differ, and for the key.
 func (t *template) check(segments []shared.Segment) error {
 	var errs []error
 	for _, s := range segments {
@@ -83,6 +84,8 @@ func (t *template) check(segments []shared.Segment) error {
 			switch name {
 			case "attempt", "callback_url":
 				t.usesAttempt = true
+			case "provider_key":
+				t.usesKey = true
 			case "strftime_now":
 				errs = append(errs, errors.New("strftime_now gives other bytes each time"))
 			}
@@ -101,7 +104,9 @@ func (t *template) escape(segments []shared.Segment) error {
 		case shared.Text:
 			q.read(s.Text)
 		case shared.Output:
-			s.Text = " " + t.putter(q.inside, lastFilter(s.Text)) + "(" + s.Text + ") "
+			put, err := t.putterOf(q.inside, s.Text)
+			errs = append(errs, err)
+			s.Text = " " + put + "(" + s.Text + ") "
 		case shared.Statement:
 			errs = append(errs, checkStatement(s.Text))
 			if t.mode == jsonMode {

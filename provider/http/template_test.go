@@ -96,6 +96,41 @@ func TestACallersStringNeverChangesTheShapeOfTheBody(t *testing.T) {
 	})
 }
 
+// A filter at the end of an expression is of its last operand alone: the others would
+// go out as the caller wrote them.
+func TestAFilterOfOneOperandDoesNotVouchForTheOthers(t *testing.T) {
+	t.Parallel()
+	const jsonType, form, xml = "application/json", "application/x-www-form-urlencoded", "text/xml"
+	for _, c := range []struct{ contentType, output, v, want string }{ // want empty: refused
+		{jsonType, `input.v or 0 | tojson`, `1,"admin":true`, ""},
+		{jsonType, `input.v if input.v else "none" | tojson`, `1,"admin":true`, ""},
+		{jsonType, `input.v ~ "" | tojson`, `1,"admin":true,"x":`, ""},
+		{jsonType, `input.v or-1|tojson`, `1,"admin":true`, ""},
+		{jsonType, `input.v or "" | safe`, `1,"admin":true`, ""},
+		{jsonType, `(input.v or 0) | tojson`, `1,"admin":true`, `"1,\"admin\":true"`},
+		{jsonType, `input.v | default(0 or 1) | tojson`, `1,"admin":true`, `"1,\"admin\":true"`},
+		{jsonType, `input["v"]|tojson`, `1,"admin":true`, `"1,\"admin\":true"`},
+		{jsonType, `input.v or 0 | abs`, `1,"admin":true`, `"1,\"admin\":true"`},
+		{form, `input.v or "none" | urlencode`, `1&admin=true`, ""},
+		{form, `input.v | urlencode`, `1&admin=true`, `1%26admin%3Dtrue`},
+		{xml, `input.v or "none" | escape`, `<admin/>`, ""},
+		{xml, `input.v | e`, `<admin/>`, `&lt;admin/&gt;`},
+	} {
+		opts := httpcall.Options{URL: "http://x", Body: "{{ " + c.output + " }}", Headers: map[string]string{"Content-Type": c.contentType}}
+		if _, err := httpcall.New(opts); (err != nil) != (c.want == "") {
+			t.Errorf("%s: %v; want it refused: %t", c.output, err, c.want == "")
+		}
+		if c.want == "" {
+			continue
+		}
+		opts.URL = ""
+		input, _ := json.Marshal(map[string]string{"v": c.v})
+		if got, err := sent(t, opts, onejob.Request{Input: input}); err != nil || got != c.want {
+			t.Errorf("%s: sent %s, %v; want %s", c.output, got, err, c.want)
+		}
+	}
+}
+
 func TestAnInputThatTheTemplateCannotTakeIsNotSent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ body, input string }{

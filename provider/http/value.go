@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"html"
 	"net/url"
 	"strconv"
@@ -30,6 +31,17 @@ const (
 	putForm   = "onejob_form"
 	putXML    = "onejob_xml"
 )
+
+// putterOf picks the function for an output. A filter that makes it ready must be of
+// all of it, or the caller's bytes beside would go out as they are.
+func (t *template) putterOf(inside bool, output string) (string, error) {
+	filter, ofAll := lastFilter(output)
+	put := t.putter(inside, filter)
+	if put == putRaw && !ofAll {
+		return put, fmt.Errorf("{{ %s }}: %s is of the last operand alone; put parentheses around what stands before it", strings.TrimSpace(output), filter)
+	}
+	return put, nil
+}
 
 // putter picks the function for an output that ends with filter. One that the
 // filter has made ready already is left alone where that is safe.

@@ -73,7 +73,7 @@ func (r *Reading) inspect(s *Seen) {
 
 func (r *Reading) tell(s *Seen, row Row) (onejob.Answer, error) {
 	price := r.price(s)
-	s.Evidence.Model = s.scrub(printable(price.Model, maxIDLength))
+	s.Evidence.Model = printable(s.scrub(price.Model), maxIDLength)
 	failure := onejob.Failure{Code: row.Code, Message: s.message(row)}
 	wait := r.retryAfter(s.Header)
 	if proof, isError := proofOf(row.Outcome); isError {

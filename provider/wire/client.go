@@ -108,7 +108,7 @@ type Message struct {
 	URL    string // http or https
 	Header http.Header
 	Body   []byte // nil or empty: a request without a body
-	// KeySent says that the header carries the provider key.
+	// KeySent says that the header or the body carries the provider key.
 	KeySent bool
 	// Assembler says that the answer is to arrive as events, and adds them up. A server
 	// that answers as a whole all the same is read so. Nil: it comes whole.

@@ -67,6 +67,38 @@ func TestTheTableEndsInDoubtAndIsNamedOnce(t *testing.T) {
 	}
 }
 
+func TestASecretIsBlottedOutWhereATextIsCutInItsMiddle(t *testing.T) {
+	t.Parallel()
+	const secret = "sk-live-0123456789abcdefghijklmnopqrstuvwxyz"
+	echo := func(before int) string { return strings.Repeat("x", before-len(secret)+2) + secret }
+	srv := providertest.Serve(t, func(x *providertest.Exchange) {
+		x.Answer(400, fmt.Sprintf(`{"error":{"message":"%s"}}`, echo(300)), "X-Request-Id: "+echo(200))
+	})
+	c := newCaller(t, srv.URL, wire.Options{Secrets: []onejob.Secret{"Bearer " + secret}})
+	_, err := c.post(t.Context(), `{}`)
+	var ce *onejob.CallError
+	if !errors.As(err, &ce) {
+		t.Fatalf("%v is not a *onejob.CallError", err)
+	}
+	if all := ce.Failure.Message + ce.Evidence.ProviderRequestID; strings.Contains(all, "sk-live") {
+		t.Errorf("a part of the secret is left: %s", all)
+	}
+}
+
+func TestASecretIsBlottedOutAsOtherLanguagesEncodeIt(t *testing.T) {
+	t.Parallel()
+	const secret = "sk/live+0123456789"
+	for name, echo := range map[string]string{"PHP": `sk\/live+0123456789`, ".NET": `sk/live\u002B0123456789`} {
+		srv := providertest.Serve(t, func(x *providertest.Exchange) { x.Answer(400, `{"echo":"`+echo+`"}`) })
+		c := newCaller(t, srv.URL, wire.Options{Secrets: []onejob.Secret{secret}})
+		_, err := c.post(t.Context(), `{}`)
+		var ce *onejob.CallError
+		if !errors.As(err, &ce) || strings.Contains(ce.Evidence.Excerpt, "0123456789") {
+			t.Errorf("%s: %v, excerpt %q; want the secret blotted out", name, err, ce.Evidence.Excerpt)
+		}
+	}
+}
+
 func TestEvidenceIsBoundedAndFreeOfSecrets(t *testing.T) {
 	t.Parallel()
 	const secret = "sk-live+\"quoted\"/0123"

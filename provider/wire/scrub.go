@@ -49,8 +49,10 @@ func (o Options) blotter() *strings.Replacer {
 
 func forms(plain string) []string {
 	quoted, _ := json.Marshal(plain)
+	inJSON := strings.Trim(string(quoted), `"`)
 	return []string{
-		plain, strings.Trim(string(quoted), `"`), url.QueryEscape(plain), url.PathEscape(plain),
+		plain, inJSON, strings.ReplaceAll(inJSON, "/", `\/`), strings.ReplaceAll(inJSON, "+", `\u002B`), // as PHP and .NET have it
+		url.QueryEscape(plain), url.PathEscape(plain),
 		base64.StdEncoding.EncodeToString([]byte(plain)), base64.URLEncoding.EncodeToString([]byte(plain)),
 	}
 }

@@ -156,7 +156,7 @@ var requestIDHeaders = []string{"X-Request-Id", "Request-Id"}
 func (s *Seen) requestID() string {
 	for _, name := range requestIDHeaders {
 		if id := s.Header.Get(name); id != "" {
-			return s.scrub(printable(id, maxIDLength))
+			return printable(s.scrub(id), maxIDLength)
 		}
 	}
 	return ""
@@ -176,9 +176,9 @@ func (s *Seen) excerpt() string {
 // detail is what an error body says, in its own words.
 func (s *Seen) detail() string {
 	if s.Detail != "" {
-		return s.scrub(printable(s.Detail, maxDetail))
+		return printable(s.scrub(s.Detail), maxDetail)
 	}
-	return s.scrub(printable(errorText(s.JSON), maxDetail))
+	return printable(s.scrub(errorText(s.JSON)), maxDetail)
 }
 
 // Sentence is what an error body says in its own words, or else otherwise.
@@ -210,7 +210,8 @@ func errorText(body any) string {
 	return ""
 }
 
-// printable keeps a provider's text from forging lines.
+// printable keeps a provider's text from forging lines. Secrets are blotted out before:
+// of one that is cut in its middle nobody would find the rest.
 func printable(text string, limit int) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == utf8.RuneError {
