@@ -40,6 +40,16 @@ type Params struct {
 	Now   time.Time // when it is created
 }
 
+func unknownRole(role onejob.Role) error {
+	var names []string
+	for _, r := range onejob.Roles() {
+		names = append(names, string(r))
+	}
+	return &onejob.Error{
+		Code: onejob.CodeInvalidArgument, Message: fmt.Sprintf("there is no role %q; the roles are %s", role, strings.Join(names, ", ")),
+	}
+}
+
 // Generate returns a new key as it is printed, once, and as it is stored. It
 // returns [onejob.CodeInvalidArgument] for an unknown role and for an owner that
 // [CheckOwner] refuses.
@@ -48,9 +58,7 @@ func Generate(p Params) (printed string, stored onejob.APIKey, err error) {
 		return "", onejob.APIKey{}, err
 	}
 	if !slices.Contains(onejob.Roles(), p.Role) {
-		return "", onejob.APIKey{}, &onejob.Error{
-			Code: onejob.CodeInvalidArgument, Message: fmt.Sprintf("there is no role %q; the roles are %v", p.Role, onejob.Roles()),
-		}
+		return "", onejob.APIKey{}, unknownRole(p.Role)
 	}
 	var random [secretBytes]byte
 	_, _ = rand.Read(random[:]) // never fails since Go 1.24

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -81,7 +82,7 @@ func (o *Office) Close() {
 func (o *Office) kind(name string) (Kind, error) {
 	k, known := o.opts.Kinds[name]
 	if !known {
-		return k, &onejob.Error{Code: onejob.CodeNotFound, Message: fmt.Sprintf("no kind %q has a contract; there are %v", name, slices.Sorted(maps.Keys(o.opts.Kinds)))}
+		return k, &onejob.Error{Code: onejob.CodeNotFound, Message: fmt.Sprintf("no kind %q has a contract; there is %s", name, strings.Join(slices.Sorted(maps.Keys(o.opts.Kinds)), ", "))}
 	}
 	return k, nil
 }
@@ -89,7 +90,7 @@ func (o *Office) kind(name string) (Kind, error) {
 // target checks that a kind has a target.
 func (k Kind) target(name string) error {
 	if !slices.Contains(k.Policy.Targets, name) {
-		return &onejob.Error{Code: onejob.CodeNotFound, Message: fmt.Sprintf("kind %q has no target %q; it has %v", k.Contract.Kind, name, k.Policy.Targets)}
+		return &onejob.Error{Code: onejob.CodeNotFound, Message: fmt.Sprintf("kind %q has no target %q; it has %s", k.Contract.Kind, name, strings.Join(k.Policy.Targets, ", "))}
 	}
 	return nil
 }

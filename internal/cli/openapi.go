@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/urfave/cli/v3"
 
@@ -19,7 +20,7 @@ func openapiCommand(env Env) *cli.Command {
 			if err != nil {
 				return err
 			}
-			_, err = env.Stdout.Write(document)
+			_, err = fmt.Fprintf(env.Stdout, "%s\n", document)
 			return err
 		},
 	}

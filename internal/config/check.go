@@ -86,7 +86,7 @@ func (c *Config) checkServer(d *decoder) {
 	if n := len(c.File.Secret.Value); n > 0 && n < minSecretBytes {
 		d.fault("secret", fmt.Sprintf("it has %d bytes; at least %d are needed, for example from openssl rand -hex 32", n, minSecretBytes))
 	}
-	if jobs, keys := c.Retention.Jobs, c.Retention.Keys; keys != 0 && (jobs == 0 || jobs > keys) {
+	if jobs, keys := c.Retention.Jobs, c.Retention.Keys; keys != 0 && (jobs == 0 || jobs > keys) && !d.faulty("retention") {
 		d.fault("retention.keys", fmt.Sprintf("it is less than retention.jobs (%s)", jobs))
 	}
 }

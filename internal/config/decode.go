@@ -118,9 +118,9 @@ func (d *decoder) decodeStruct(n ast.Node, path string, v reflect.Value) {
 		if !ok {
 			return
 		}
-		for _, e := range entries {
+		for i, e := range entries {
 			d.places[join(path, e.key)] = e.keyToken.Position
-			if d.knownKey(e, path, fields) {
+			if d.knownKey(e, path, fields, d.emptyBefore(entries[:i])) {
 				values[e.key] = e.value
 			}
 		}
@@ -148,12 +148,26 @@ func required(f field) string {
 	return ""
 }
 
-// knownKey reports whether a key may stand here, and says why if not.
-func (d *decoder) knownKey(e entry, path string, fields []field) bool {
+// emptyBefore returns the last of some keys if it has no value: what follows on it
+// was perhaps to be indented.
+func (d *decoder) emptyBefore(entries []entry) string {
+	if n := len(entries); n > 0 && d.unalias(entries[n-1].value) == nil {
+		return entries[n-1].key
+	}
+	return ""
+}
+
+// knownKey reports whether a key may stand here, and says why if not. above is the
+// key before it, if that is empty.
+func (d *decoder) knownKey(e entry, path string, fields []field, above string) bool {
 	f, known := fieldNamed(fields, e.key)
 	switch {
 	case !known:
-		d.faultToken(e.keyToken, path, "unknown key "+quote(e.key)+Suggest(e.key, keysOf(fields)))
+		message := "unknown key " + quote(e.key) + Suggest(e.key, keysOf(fields))
+		if above != "" {
+			message += "; if it belongs to " + quote(above) + ", indent it"
+		}
+		d.faultToken(e.keyToken, path, message)
 	case f.later:
 		d.faultToken(e.keyToken, path, notAvailable(e.key))
 	default:

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -57,7 +58,7 @@ type LoadParams struct {
 }
 
 // Load reads and checks a configuration. All that is wrong with it is returned
-// at once, as an [*Error]; a file that cannot be read is an error of its own.
+// at once, as an [*Error].
 func Load(p LoadParams) (*Config, error) {
 	if p.Getenv == nil {
 		p.Getenv = func(string) string { return "" }
@@ -106,17 +107,28 @@ func (p LoadParams) read() (path string, text []byte, err error) {
 		return "", nil, nil
 	}
 	if err != nil {
-		return "", nil, fmt.Errorf("the configuration cannot be read: %w", err)
+		return "", nil, unreadable(path, err)
 	}
 	defer func() { _ = f.Close() }()
 	text, err = io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 	if err != nil {
-		return "", nil, fmt.Errorf("the configuration cannot be read: %w", err)
+		return "", nil, unreadable(path, err)
 	}
 	if len(text) > maxFileBytes {
 		return "", nil, fmt.Errorf("the configuration %s is larger than %d bytes", path, maxFileBytes)
 	}
 	return path, text, nil
+}
+
+// unreadable is a file that is not there or cannot be read, as the one thing that
+// is wrong with the configuration.
+func unreadable(path string, err error) error {
+	message := "it cannot be read: " + err.Error()
+	var e *fs.PathError
+	if errors.As(err, &e) {
+		message = "it cannot be read: " + e.Err.Error()
+	}
+	return &Error{Faults: []Fault{{File: path, Message: message}}}
 }
 
 // parse returns the root of the file, nil when it says nothing.
@@ -148,12 +160,30 @@ func (d *decoder) syntaxFault(err error) Fault {
 	f := Fault{File: d.file, Message: "this is not valid YAML"}
 	var syntax yaml.Error
 	if errors.As(err, &syntax) {
-		f.Message += ": " + syntax.GetMessage()
+		f.Message += ": " + plainSyntax(syntax.GetMessage())
 		if t := syntax.GetToken(); t != nil && t.Position != nil {
 			f.Line, f.Column = t.Position.Line, t.Position.Column
 		}
 	}
 	return f
+}
+
+// keyTwice is what the parser says of a key that a mapping has twice.
+var keyTwice = regexp.MustCompile(`^mapping key (".*") already defined at \[(\d+):\d+\]$`)
+
+// plainSyntax says the mistakes that are made most in words that help, and
+// everything else in the parser's.
+func plainSyntax(message string) string {
+	if twice := keyTwice.FindStringSubmatch(message); twice != nil {
+		return fmt.Sprintf("the key %s is there twice, first in line %s", twice[1], twice[2])
+	}
+	switch {
+	case strings.Contains(message, "'\t'"):
+		return "a tab stands where spaces belong"
+	case strings.Contains(message, "not allowed in this context"):
+		return message + "; is it indented as what is beside it?"
+	}
+	return message
 }
 
 // setting is one value outside targets and kinds: what a flag or a variable can

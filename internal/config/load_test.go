@@ -164,10 +164,24 @@ func TestEveryFaultNamesItsPlaceAndWhatWouldBeRight(t *testing.T) {
 		},
 		{
 			"BadExpression", "targets:\n  a:\n    provider: http\n    request: {url: 'http://x'}\n    outcomes: [{when: 'status =', class: refused}]\n",
-			`onejob.yaml:2:3: targets.a: `,
+			`onejob.yaml:5:16: targets.a.outcomes[0]: expression "status =": Syntax error: `,
+		},
+		{
+			"UnknownVariable", "targets:\n  a:\n    provider: http\n    request: {url: 'http://x'}\n    outcomes: [{when: 'statuss == 502', class: refused}]\n",
+			`onejob.yaml:5:16: targets.a.outcomes[0]: expression "statuss == 502": undeclared reference to 'statuss' (did you mean 'status'?) (at character 1)`,
 		},
 		{"BadName", "kinds:\n  a b: {effect: none, targets: [x]}\n", `onejob.yaml:2:3: kinds: "a b" is not a name`},
-		{"KeyTwice", "listen: a:1\nlisten: b:1\n", `onejob.yaml:2:1: this is not valid YAML: mapping key "listen" already defined`},
+		{"KeyTwice", "listen: a:1\nlisten: b:1\n", `onejob.yaml:2:1: this is not valid YAML: the key "listen" is there twice, first in line 1`},
+		{"Tab", "targets:\n\ta: {provider: http}\n", `onejob.yaml:2:1: this is not valid YAML: a tab stands where spaces belong`},
+		{
+			"IndentedTooLittle", "targets:\n  a:\n    provider: http\n   request: {url: 'http://x'}\n",
+			`onejob.yaml:4:4: this is not valid YAML: value is not allowed in this context; is it indented as what is beside it?`,
+		},
+		{
+			"NotIndented", "targets:\na:\n  provider: http\n",
+			`onejob.yaml:2:1: unknown key "a"; there is listen, public_url, store, generation_file, environment, targets, kinds, retention, workers, durability, secret, limits, webhooks; if it belongs to "targets", indent it`,
+		},
+		{"OneFaultOfRetention", "retention: {jobs: 30 days}\n", `onejob.yaml:1:19: retention.jobs: "30 days" is not a duration`},
 		{"NoYAML", "listen: [\n", `onejob.yaml:1:9: this is not valid YAML: `},
 		{"TwoDocuments", "listen: a:1\n---\nlisten: b:1\n", `onejob.yaml:3:1: a second document starts here`},
 		{"EmptyTarget", "targets:\n  a:\n", `onejob.yaml:2:3: targets.a: it is empty`},

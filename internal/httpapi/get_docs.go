@@ -52,7 +52,7 @@ func (a *api) getDocs(w http.ResponseWriter, _ *http.Request) error {
 		return err
 	}
 	w.Header().Set("Content-Security-Policy", page.policy)
-	write(w, http.StatusOK, "text/html; charset=utf-8", page.html)
+	writeBytes(w, http.StatusOK, "text/html; charset=utf-8", page.html)
 	return nil
 }
 

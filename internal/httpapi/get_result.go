@@ -34,7 +34,7 @@ func (a *api) getResult(w http.ResponseWriter, r *http.Request) error {
 	}
 	h.Set("Content-Security-Policy", apiPolicy+"; sandbox")
 	writeWithin(w, resultWriteTimeout)
-	write(w, http.StatusOK, contentType, job.Result.Body)
+	writeBytes(w, http.StatusOK, contentType, job.Result.Body)
 	return nil
 }
 

@@ -62,7 +62,7 @@ func (q *query) time(name string) time.Time {
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		q.refuse("parameter %q is not an RFC 3339 time", name)
+		q.refuse("parameter %q is not an RFC 3339 time, as in 2026-03-01T09:30:00Z", name)
 	}
 	return t
 }
@@ -85,12 +85,24 @@ func states[T ~string](q *query, all []T) []T {
 	for _, list := range q.values["state"] {
 		for s := range strings.SplitSeq(list, ",") {
 			if !slices.Contains(all, T(s)) {
-				q.refuse("there is no state %q; there are %v", shorten(s), all)
+				q.refuse("there is no state %q; there are %s", shorten(s), listed(all))
 			}
 			picked = append(picked, T(s))
 		}
 	}
 	return picked
+}
+
+// listed names what there is.
+func listed[T ~string](words []T) string {
+	var b strings.Builder
+	for i, word := range words {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(string(word))
+	}
+	return b.String()
 }
 
 // cursor reads the place where the page of jobs or attempts before ended.

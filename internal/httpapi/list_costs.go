@@ -71,7 +71,7 @@ func (q *query) costGroup() onejob.CostGroup {
 		return onejob.CostByOwner
 	}
 	if !slices.Contains(onejob.CostGroups(), by) {
-		q.refuse("there are no sums by %q; there are %v", shorten(string(by)), onejob.CostGroups())
+		q.refuse("there are no sums by %q; there are %s", shorten(string(by)), listed(onejob.CostGroups()))
 	}
 	return by
 }

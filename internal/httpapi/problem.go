@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -115,7 +116,11 @@ func (a *api) failAs(w http.ResponseWriter, r *http.Request, status int, err err
 		p.Status = status
 	}
 	if p.Status >= http.StatusInternalServerError {
-		a.log.ErrorContext(r.Context(), "a request failed", slog.String("code", string(p.Code)), slog.String("route", exchangeOf(r).route), slog.Any("error", err))
+		level := slog.LevelError
+		if p.Code == onejob.CodeDraining {
+			level = slog.LevelInfo // as it should be while it stops
+		}
+		a.log.LogAttrs(r.Context(), level, "a request failed", slog.String("code", string(p.Code)), slog.String("route", exchangeOf(r).route), slog.Any("error", err))
 	}
 	body, err := encodeProblem(r, &p)
 	if err != nil { // a problem is plain text and numbers; invalid UTF-8 is all that can be wrong
@@ -155,7 +160,15 @@ func retryAfterSeconds(d time.Duration) string {
 	return strconv.Itoa(int((d + time.Second - 1) / time.Second))
 }
 
+// write answers with a document of ours, as a line: a terminal that shows it puts
+// what comes next on a line of its own.
 func write(w http.ResponseWriter, status int, contentType string, body []byte) {
+	line := append(slices.Clip(body), '\n') // a copy: the body may be shared
+	writeBytes(w, status, contentType, line)
+}
+
+// writeBytes answers with bytes that are not ours, or are whole as they are.
+func writeBytes(w http.ResponseWriter, status int, contentType string, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))

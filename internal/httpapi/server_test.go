@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -303,6 +304,33 @@ func TestDrainingIsNotReadyAndEndsStreams(t *testing.T) {
 		t.Error("no Retry-After")
 	}
 	w.do(request{method: "GET", path: "/livez"}).wantStatus(t, 200)
+}
+
+func TestWhatIsRefusedWhileDrainingIsNoErrorInTheLog(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	w := newWorld(t, func(_ *onejob.Options, api *httpapi.Options) {
+		api.DrainingFunc, api.Logger = func() bool { return true }, slog.New(slog.NewTextHandler(&log, nil))
+	})
+	w.do(request{method: "GET", path: "/readyz"}).wantProblem(t, 503, onejob.CodeDraining)
+	if said := log.String(); !strings.Contains(said, "level=INFO") || strings.Contains(said, "level=ERROR") {
+		t.Errorf("logged %s", said)
+	}
+}
+
+func TestAFilterThatIsRefusedNamesWhatThereIs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for query, want := range map[string]string{
+		"/v1/jobs?state=done":           `there is no state "done"; there are queued, running, blocked, succeeded, failed, cancelled`,
+		"/v1/costs?by=colour":           `there are no sums by "colour"; there are owner, kind, target, day`,
+		"/v1/jobs?created_after=monday": `parameter "created_after" is not an RFC 3339 time, as in 2026-03-01T09:30:00Z`,
+	} {
+		got := w.get(query).wantProblem(t, 400, onejob.CodeInvalidRequest).text(t, "detail")
+		if got != want {
+			t.Errorf("%s: %s; want %s", query, got, want)
+		}
+	}
 }
 
 func TestASlowCallerAndHugeHeadersAreCutOff(t *testing.T) {

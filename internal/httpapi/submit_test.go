@@ -413,7 +413,7 @@ func TestABatchIsBoundedAndWellFormed(t *testing.T) {
 	} {
 		post(body).wantProblem(t, 400, onejob.CodeInvalidRequest)
 	}
-	if got := post(`{"items":[]}`).wantStatus(t, 200); string(got.body) != `{"items":[]}` {
+	if got := post(`{"items":[]}`).wantStatus(t, 200); string(got.body) != emptyList {
 		t.Errorf("an empty batch: %s", got.body)
 	}
 }
@@ -441,7 +441,7 @@ func TestABatchBeyondTheBoundOfABodyIsRefusedUnread(t *testing.T) {
 	unsaid := request{method: "POST", path: "/v1/jobs:batch", key: w.alice, body: large}.http(t.Context())
 	unsaid.ContentLength = -1
 	w.serve(unsaid).wantProblem(t, http.StatusRequestEntityTooLarge, onejob.CodePayloadTooLarge)
-	if got := w.get("/v1/jobs").wantStatus(t, 200); string(got.body) != `{"items":[]}` {
+	if got := w.get("/v1/jobs").wantStatus(t, 200); string(got.body) != emptyList {
 		t.Errorf("jobs %s; want none", got.body)
 	}
 }

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -265,5 +266,18 @@ func (w *world) serve(r *http.Request) answer {
 	w.handler.ServeHTTP(rec, r)
 	got := answer{rec.Code, rec.Header(), rec.Body.Bytes()}
 	wantDocumented(w.t, r, got)
+	wantLine(w.t, r, got)
 	return got
+}
+
+// emptyList is a list without items.
+const emptyList = `{"items":[]}` + "\n"
+
+// wantLine looks that what a terminal shows ends its line, unless it is a provider's.
+func wantLine(t *testing.T, r *http.Request, got answer) {
+	t.Helper()
+	own := strings.Contains(got.header.Get("Content-Type"), "json") && !strings.HasSuffix(r.URL.Path, "/result")
+	if len(got.body) > 0 && (own || got.status >= 400) && (!bytes.HasSuffix(got.body, []byte("}\n")) || bytes.HasSuffix(got.body, []byte("\n\n"))) {
+		t.Errorf("%s %s: %d does not end in one line's end: …%q", r.Method, r.URL.Path, got.status, got.body[max(0, len(got.body)-40):])
+	}
 }

@@ -42,7 +42,7 @@ func compile(text string, want *cel.Type) (*Expression, error) {
 	}
 	ast, issues := env.Compile(text)
 	if issues != nil && issues.Err() != nil {
-		return nil, fmt.Errorf("expression %q: %w", text, issues.Err())
+		return nil, fmt.Errorf("expression %q: %s", text, explain(issues))
 	}
 	if got := ast.OutputType(); want != cel.DynType && got != cel.DynType && !got.IsExactType(want) {
 		return nil, fmt.Errorf("expression %q gives %s, want %s", text, got, want)
@@ -52,6 +52,16 @@ func compile(text string, want *cel.Type) (*Expression, error) {
 		return nil, fmt.Errorf("expression %q: %w", text, err)
 	}
 	return &Expression{Text: text, program: program}, nil
+}
+
+// explain says in one line what is wrong with an expression, without the drawing of
+// the place that CEL adds.
+func explain(issues *cel.Issues) string {
+	var said []string
+	for _, e := range issues.Errors() {
+		said = append(said, fmt.Sprintf("%s (at character %d)", e.Message, e.Location.Column()+1))
+	}
+	return strings.Join(said, "; ")
 }
 
 // eval evaluates e over an answer.
