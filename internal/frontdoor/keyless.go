@@ -59,7 +59,9 @@ func (d *doors) keyless(w http.ResponseWriter, r *http.Request, v httpapi.Visit,
 
 // recognisable reports whether a repeat of a call can find its job: one that counts its
 // tries does so with the first, too.
-func recognisable(h http.Header, m Model) bool { return m.TakeOver || len(h.Values(retryCountHeader)) > 0 }
+func recognisable(h http.Header, m Model) bool {
+	return m.TakeOver || len(h.Values(retryCountHeader)) > 0
+}
 
 // unrepeated is the error of a call whose job is recorded, and which must not be told to
 // come again where its repeat would be another job: whoever does not count its tries
