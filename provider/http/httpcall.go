@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"path"
 
 	"github.com/onejob-dev/onejob"
 	"github.com/onejob-dev/onejob/provider/wire"
@@ -47,6 +48,9 @@ func (p *Provider) Call(ctx context.Context, req onejob.Request) (onejob.Answer,
 	}
 	m := wire.Message{Method: p.opts.Method, URL: p.opts.URL, Header: p.header.Clone(), Body: body}
 	m.KeySent = p.body != nil && p.body.usesKey && req.ProviderKey != ""
+	if p.body != nil && p.body.usesAttempt && p.opts.CallbackURLFunc != nil {
+		m.Secret = onejob.Secret(path.Base(p.opts.CallbackURLFunc(req))) // the token: it speaks for the provider
+	}
 	if p.opts.IdempotencyHeader != "" && req.ProviderKey != "" {
 		m.Header.Set(p.opts.IdempotencyHeader, req.ProviderKey)
 		m.KeySent = true

@@ -182,6 +182,28 @@ func TestTheCallbackURLIsTheAttempts(t *testing.T) {
 	}
 }
 
+// Whoever reads an attempt's evidence could report the attempt with it.
+func TestTheTokenOfTheCallbackURLIsBlottedOut(t *testing.T) {
+	t.Parallel()
+	srv := providertest.Serve(t, func(x *providertest.Exchange) {
+		x.Answer(500, `{"error":{"message":"could not reach https://here.example/v1/callbacks/acme/att_7.PROOF"}}`)
+	})
+	p := newProvider(t, httpcall.Options{
+		URL: srv.URL, Body: `{"hook": "{{ callback_url }}"}`,
+		CallbackURLFunc: func(req onejob.Request) string {
+			return "https://here.example/v1/callbacks/acme/" + req.AttemptID + ".PROOF"
+		},
+	})
+	_, err := p.Call(t.Context(), onejob.Request{Input: []byte(`{}`), AttemptID: "att_7"})
+	var ce *onejob.CallError
+	if !errors.As(err, &ce) {
+		t.Fatalf("%v is not a *onejob.CallError", err)
+	}
+	if all := ce.Failure.Message + ce.Evidence.Excerpt; strings.Contains(all, "PROOF") || !strings.Contains(all, "[redacted]") {
+		t.Errorf("the token is in %s", all)
+	}
+}
+
 func TestNewReportsAllThatIsWrongAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := httpcall.New(httpcall.Options{

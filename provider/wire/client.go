@@ -110,6 +110,9 @@ type Message struct {
 	Body   []byte // nil or empty: a request without a body
 	// KeySent says that the header or the body carries the provider key.
 	KeySent bool
+	// Secret is blotted out of what is kept, as [Options.Secrets] are. Empty: there is
+	// none in this message alone.
+	Secret onejob.Secret
 	// Assembler says that the answer is to arrive as events, and adds them up. A server
 	// that answers as a whole all the same is read so. Nil: it comes whole.
 	Assembler Assembler
@@ -127,6 +130,10 @@ func (c *Client) Send(ctx context.Context, req onejob.Request, m Message) *Seen 
 		events:      m.Assembler != nil,
 		StreamsBody: c.opts.StreamsBody,
 		scrub:       c.scrub,
+	}
+	if m.Secret != "" {
+		own := Options{Secrets: []onejob.Secret{m.Secret}}.blotter()
+		seen.scrub = func(text string) string { return c.scrub(own.Replace(text)) }
 	}
 	x.roundTrip(ctx, m, seen)
 	x.testify(seen)
