@@ -77,7 +77,7 @@ func ParseMind(text string) (Mind, error) {
 		name, value, given := cutAssignment(part)
 		known, err := m.set(name, value, given)
 		if !known {
-			err = errors.New("it is neither a lie nor one of honest, seed=, window=, flaky")
+			err = errors.New("it is neither a lie nor one of honest, seed=, window=, flaky; docs/sim.md and /sim/faults list the lies")
 		}
 		if err != nil {
 			return Mind{}, fmt.Errorf("sim: mind: %q: %w", name, err)

@@ -124,7 +124,7 @@ func (s *Step) setFault(name, value string, given bool) error {
 		if minded, err := s.setMind(name, value, given); minded {
 			return err
 		}
-		return fmt.Errorf("sim: unknown fault %q", name)
+		return fmt.Errorf("sim: unknown fault %q; docs/sim.md and /sim/faults list them", name)
 	}
 	if name != "" {
 		s.Fault = name

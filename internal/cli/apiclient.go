@@ -127,8 +127,10 @@ func (p *problem) advice() string {
 	switch p.Code {
 	case onejob.CodeNotFound:
 		return "" // says it all
-	case onejob.CodeUnauthenticated, onejob.CodeForbidden:
+	case onejob.CodeUnauthenticated:
 		return "The credential is taken from ONEJOB_API_KEY; make one with: onejob keys create --owner NAME"
+	case onejob.CodeForbidden:
+		return "The credential is taken from ONEJOB_API_KEY; make another with: onejob keys create --owner NAME --role ROLE"
 	default:
 		return advices[p.Advice]
 	}

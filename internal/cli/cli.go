@@ -33,6 +33,9 @@ func Main(ctx context.Context, env Env, args []string) int {
 		return ExitOK
 	}
 	if text := err.Error(); text != "" {
+		if ctx.Err() != nil { // by a person, who knows nothing of contexts
+			text = strings.Replace(text, context.Canceled.Error(), "interrupted", 1)
+		}
 		say(env, "onejob: %s", text)
 	}
 	var usage *usageError
@@ -62,7 +65,7 @@ Exit codes: 0 ok, 1 failed, 2 usage or configuration, 3 not found, 4 conflict,
 5 blocked by an unknown attempt, 6 not certified, 7 fracture found, 8 server or
 provider unreachable, 130 interrupted.`,
 		Writer: env.Stdout, ErrWriter: env.Stderr, Reader: env.Stdin,
-		HideVersion: true, HideHelpCommand: true, Suggest: true,
+		Version: buildOf().Version, HideHelpCommand: true, Suggest: true,
 		EnableShellCompletion: true,
 		ConfigureShellCompletionCommand: func(c *cli.Command) {
 			c.Hidden, c.Usage = false, "write a completion script for bash, zsh, fish or pwsh to stdout"
@@ -102,7 +105,10 @@ func prepare(c *cli.Command) {
 // unknownCommand shows the help of a command that only groups others, and
 // refuses what is none of them.
 func unknownCommand(_ context.Context, c *cli.Command) error {
-	if c.Args().Present() {
+	if c.Args().First() == "help" && c.Args().Len() > 1 {
+		return usage(c, "help of a command is asked for as %s %s --help", c.FullName(), strings.Join(c.Args().Tail(), " "))
+	}
+	if c.Args().Present() && c.Args().First() != "help" {
 		var names []string
 		for _, sub := range c.Commands {
 			names = append(names, sub.Name)
@@ -112,7 +118,18 @@ func unknownCommand(_ context.Context, c *cli.Command) error {
 	return cli.ShowSubcommandHelp(c)
 }
 
-func asUsage(_ context.Context, c *cli.Command, err error, _ bool) error { return usage(c, "%w", err) }
+// asUsage says which flag was perhaps meant.
+func asUsage(_ context.Context, c *cli.Command, err error, _ bool) error {
+	given, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
+	if !unknown {
+		return usage(c, "%w", err)
+	}
+	var names []string
+	for _, f := range c.Flags {
+		names = append(names, f.Names()[0])
+	}
+	return usage(c, "there is no flag --%s%s", given, config.Suggest(given, names))
+}
 
 // oneArgument returns the single argument that a command takes.
 func oneArgument(c *cli.Command, name string) (string, error) {

@@ -3,6 +3,8 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -281,7 +283,80 @@ func TestAnInterruptedCommandExitsWith130(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer srv.Close()
-	if got := run(ctx, nil, "", "jobs", "get", "x", "--server", srv.URL); got.code != cli.ExitInterrupted {
-		t.Errorf("got %+v; want exit code %d", got, cli.ExitInterrupted)
+	if got := run(ctx, nil, "", "jobs", "get", "x", "--server", srv.URL); got.code != cli.ExitInterrupted || got.stderr != "onejob: interrupted\n" {
+		t.Errorf("got %+v; want exit code %d, and that it was interrupted", got, cli.ExitInterrupted)
+	}
+}
+
+func TestAnAddressThatIsTakenIsToldWithWhatHelps(t *testing.T) {
+	t.Parallel()
+
+	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	address := taken.Addr().String()
+	for _, command := range [][]string{{"dev"}, {"sim"}, {"webhooks", "listen"}} {
+		got := run(t.Context(), nil, "", append(command, "--listen", address)...)
+		if want := "onejob: cannot listen at " + address + ": another program listens there; end it, or choose another address with --listen\n"; got.code != cli.ExitFailed || got.stderr != want {
+			t.Errorf("%v: got %+v; want %s", command, got, want)
+		}
+	}
+}
+
+func TestWhoMayNotIsToldToMakeAKeyWithARole(t *testing.T) {
+	t.Parallel()
+
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { says(w, 403, "forbidden", false) }))
+	defer srv.Close()
+	if got := run(t.Context(), nil, "", "webhooks", "endpoints", "--server", srv.URL); !strings.Contains(got.stderr, "keys create --owner NAME --role ROLE") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestTheDocumentThatIsPrintedIsTheCommitted(t *testing.T) {
+	t.Parallel()
+
+	committed, err := os.ReadFile("../../api/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t.Context(), nil, "", "openapi"); got.stdout != string(committed) {
+		t.Error("onejob openapi prints another document than api/openapi.json")
+	}
+}
+
+// terminal keeps what is written to one.
+type terminal struct {
+	lockedBuffer
+	fd uintptr
+}
+
+func (w *terminal) Fd() uintptr { return w.fd }
+
+func TestATableFitsItsLinesAtATerminalToo(t *testing.T) {
+	t.Parallel()
+
+	pty, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip("there is no terminal to be had: ", err)
+	}
+	defer pty.Close()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"items":[{"id":"job_1","kind":"charge_card","state":"running","attempts":[],"created_at":"2026-03-01T00:00:00Z"}]}`)
+	}))
+	defer srv.Close()
+	for setting, want := range map[string]string{
+		"":  "\x1b[1mID     KIND         STATE    ATTEMPTS  CREATED\x1b[0m\njob_1  charge_card  running  0         2026-03-01T00:00:00Z\n",
+		"1": "ID     KIND         STATE    ATTEMPTS  CREATED\njob_1  charge_card  running  0         2026-03-01T00:00:00Z\n",
+	} {
+		screen := &terminal{fd: pty.Fd()}
+		code := cli.Main(t.Context(), cli.Env{
+			Stdout: screen, Stderr: io.Discard, Getenv: func(name string) string { return map[string]string{"NO_COLOR": setting}[name] },
+		}, []string{"onejob", "jobs", "list", "--server", srv.URL})
+		if got := screen.String(); code != cli.ExitOK || got != want {
+			t.Errorf("NO_COLOR=%s: %d\n got %q\nwant %q", setting, code, got, want)
+		}
 	}
 }

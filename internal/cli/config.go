@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/urfave/cli/v3"
 
@@ -25,7 +24,10 @@ func configCommand(env Env) *cli.Command {
 					for _, warning := range cfg.Warnings {
 						say(env, "warning: %s", warning)
 					}
-					say(env, "%s is valid: %d kinds, %d targets%s", nameOf(cfg), len(cfg.File.Kinds), len(cfg.File.Targets), endpointsOf(cfg))
+					if len(cfg.File.Kinds) == 0 {
+						say(env, "warning: %s", noKinds(cfg))
+					}
+					say(env, "%s is valid: %s, %s%s", nameOf(cfg), many(len(cfg.File.Kinds), "kind"), many(len(cfg.File.Targets), "target"), endpointsOf(cfg))
 					return nil
 				},
 			},
@@ -69,15 +71,20 @@ func loadFor(env Env, c *cli.Command) (*config.Config, error) {
 
 func nameOf(cfg *config.Config) string {
 	if cfg.Path == "" {
-		return "the configuration without a file"
+		return "the configuration (there is no " + config.DefaultPath + " here)"
 	}
 	return cfg.Path
+}
+
+// noKinds is what keeps a configuration from being served.
+func noKinds(cfg *config.Config) string {
+	return "no kinds are declared in " + nameOf(cfg) + ": write one with onejob init, or try onejob dev"
 }
 
 // endpointsOf says how many webhook endpoints there are, if there are any.
 func endpointsOf(cfg *config.Config) string {
 	if n := len(cfg.Webhooks.Endpoints); n > 0 {
-		return fmt.Sprintf(", %d webhook endpoints", n)
+		return ", " + many(n, "webhook endpoint")
 	}
 	return ""
 }

@@ -76,7 +76,7 @@ func parseContract(path string, text []byte) (*contract.Contract, error) {
 func readContractFile(path string) (*contract.Contract, error) {
 	text, err := os.ReadFile(filepath.Clean(path))
 	if err != nil {
-		return nil, fmt.Errorf("the contract cannot be read: %w", err)
+		return nil, &exitError{ExitUsage, "the contract cannot be read: " + err.Error()}
 	}
 	read, err := parseContract(path, text)
 	if err != nil {
@@ -96,7 +96,7 @@ func lintContract(path string) (*contract.Report, error) {
 		text, err = os.ReadFile(filepath.Clean(path))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the contract cannot be read: %w", err)
+		return nil, &exitError{ExitUsage, "the contract cannot be read: " + err.Error()}
 	}
 	read, err := parseContract(path, text)
 	var faults *contract.Error

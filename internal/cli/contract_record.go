@@ -88,6 +88,10 @@ func (r *recording) end() error {
 	if r.out > 0 {
 		say(r.env, "%s left out, as in: %v", many(r.out, "job"), r.why)
 	}
+	if len(r.seen) == 0 {
+		say(r.env, "0 cases: no job of the kind has succeeded here, or their inputs are emptied")
+		return nil
+	}
 	say(r.env, "%s; review them before they go into a file", many(len(r.seen), "case"))
 	return nil
 }

@@ -150,23 +150,56 @@ const devBanner = `
 
   server     %[2]s
   key        %[3]s
-  providers  %[4]s  %[5]s  %[6]s   (executions counted at /sim/ledger)
+  providers  %[4]s
+             %[5]s
+             %[6]s   (executions counted at /sim/ledger)
   kinds      %[7]s
 
-  export ONEJOB_SERVER=%[2]s ONEJOB_API_KEY=%[3]s
+  Paste these two first:
+
+  export ONEJOB_SERVER=%[2]s
+  export ONEJOB_API_KEY=%[3]s
 
   1. submit
-  curl -sS %[2]s/v1/jobs -H "Authorization: Bearer %[3]s" -H "Idempotency-Key: order-42" -H 'Content-Type: application/json' -d '{"kind":"charge_card","input":{"order":42,"amount":1999}}'
+  curl -sSi $ONEJOB_SERVER/v1/jobs -H "Authorization: Bearer $ONEJOB_API_KEY" \
+    -H 'Content-Type: application/json' -H 'Idempotency-Key: order-1042' \
+    -d '{"kind":"charge_card","input":{"order":"1042","amount":4200}}'
+
   2. the same again: the same job, "Idempotent-Replayed: true", nothing charged
-  curl -sSi %[2]s/v1/jobs -H "Authorization: Bearer %[3]s" -H "Idempotency-Key: order-42" -H 'Content-Type: application/json' -d '{"kind":"charge_card","input":{"order":42,"amount":1999}}'
+  curl -sSi $ONEJOB_SERVER/v1/jobs -H "Authorization: Bearer $ONEJOB_API_KEY" \
+    -H 'Content-Type: application/json' -H 'Idempotency-Key: order-1042' \
+    -d '{"kind":"charge_card","input":{"amount":4200,"order":"1042"}}'
+
   3. another amount under the same key: 409
-  curl -sSi %[2]s/v1/jobs -H "Authorization: Bearer %[3]s" -H "Idempotency-Key: order-42" -H 'Content-Type: application/json' -d '{"kind":"charge_card","input":{"order":42,"amount":5}}'
+  curl -sSi $ONEJOB_SERVER/v1/jobs -H "Authorization: Bearer $ONEJOB_API_KEY" \
+    -H 'Content-Type: application/json' -H 'Idempotency-Key: order-1042' \
+    -d '{"kind":"charge_card","input":{"order":"1042","amount":9900}}'
+
   4. a slow one, followed until it ends: running, then succeeded
-  curl -sSN %[2]s/v1/jobs/$(curl -sS %[2]s/v1/jobs -H "Authorization: Bearer %[3]s" -H "Idempotency-Key: slow-1" -H 'Content-Type: application/json' -d '{"kind":"slow","input":{"n":1}}' | sed 's/.*"id":"\(job_[a-z0-9]*\)".*/\1/')/events -H "Authorization: Bearer %[3]s"
-  5. one that stalls: unknown after 2 s, not failed, and settled by the late answer
-  curl -sSN %[2]s/v1/jobs/$(curl -sS %[2]s/v1/jobs -H "Authorization: Bearer %[3]s" -H "Idempotency-Key: stalled-1" -H 'Content-Type: application/json' -d '{"kind":"stalled","input":{"n":1}}' | sed 's/.*"id":"\(job_[a-z0-9]*\)".*/\1/')/events -H "Authorization: Bearer %[3]s"
-  6. as an OpenAI client would: a stream, kept as it comes. Again, or after Ctrl-C in the middle: the same answer from its first byte
-  curl -sSN %[2]s/openai/v1/chat/completions -H "Authorization: Bearer %[3]s" -H "Idempotency-Key: story-1" -H 'Content-Type: application/json' -d '{"model":"chat","stream":true,"messages":[{"role":"user","content":"Story: once upon a time there was a click, and it was one job"}]}'
+  JOB=$(curl -sS $ONEJOB_SERVER/v1/jobs -H 'Idempotency-Key: slow-1' \
+    -H "Authorization: Bearer $ONEJOB_API_KEY" \
+    -H 'Content-Type: application/json' \
+    -d '{"kind":"slow","input":{"order":"7"}}' \
+    | sed 's/.*"id":"\(job_[^"]*\)".*/\1/')
+  curl -sSN $ONEJOB_SERVER/v1/jobs/$JOB/events \
+    -H "Authorization: Bearer $ONEJOB_API_KEY"
+
+  5. one that stalls: unknown after 2 s, not failed; the late answer settles it
+  JOB=$(curl -sS $ONEJOB_SERVER/v1/jobs -H 'Idempotency-Key: stalled-1' \
+    -H "Authorization: Bearer $ONEJOB_API_KEY" \
+    -H 'Content-Type: application/json' \
+    -d '{"kind":"stalled","input":{"order":"8"}}' \
+    | sed 's/.*"id":"\(job_[^"]*\)".*/\1/')
+  curl -sSN $ONEJOB_SERVER/v1/jobs/$JOB/events \
+    -H "Authorization: Bearer $ONEJOB_API_KEY"
+
+  6. as an OpenAI client would: a stream, kept as it comes. Again, or after
+     Ctrl-C in the middle: the same answer from its first byte
+  curl -sSN $ONEJOB_SERVER/openai/v1/chat/completions \
+    -H "Authorization: Bearer $ONEJOB_API_KEY" \
+    -H 'Content-Type: application/json' -H 'Idempotency-Key: story-1' \
+    -d '{"model":"chat","stream":true,"messages":[{"role":"user",
+         "content":"Story: once upon a time there was a click, and it was one job"}]}'
 
 `
 

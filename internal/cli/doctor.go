@@ -88,7 +88,7 @@ func runDoctor(ctx context.Context, env Env, c *cli.Command) error {
 		return err
 	}
 	if len(cfg.File.Kinds) == 0 {
-		x.problem("no kinds are declared in %s", nameOf(cfg))
+		x.problem("%s", noKinds(cfg))
 	}
 	x.problems = append(x.problems, cfg.Warnings...)
 	x.checkSecret()

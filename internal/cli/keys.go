@@ -28,7 +28,7 @@ func keysCreateCommand(env Env) *cli.Command {
   onejob keys create --owner ops --role operator --store postgres://…`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "owner", Usage: "whose jobs it is for (required)"},
-			&cli.StringFlag{Name: "role", Value: string(onejob.RoleSubmitter), Usage: "viewer, submitter, operator or admin; each may what the ones before it may"},
+			&cli.StringFlag{Name: "role", Value: string(onejob.RoleSubmitter), Usage: "viewer, submitter, operator or admin; each may do what those before it may"},
 			&cli.BoolFlag{Name: "act-as", Usage: "may name sub-owners in the header Onejob-Owner"},
 			storeFlag(), configFlag(),
 		},
@@ -49,11 +49,15 @@ func runKeysCreate(ctx context.Context, env Env, c *cli.Command) error {
 	if err != nil {
 		return usage(c, "%s", messageOf(err))
 	}
+	_, url, err := storeOf(env, c)
+	if err != nil {
+		return err
+	}
 	return withKeys(ctx, env, c, func(keys onejob.KeyStore) error {
 		if err := keys.KeyCreate(ctx, onejob.KeyCreateParams{Key: key, Actor: actor(env)}); err != nil {
 			return err
 		}
-		say(env, "key %s of owner %s, role %s; it is shown this once", key.ID, key.Owner, key.Role)
+		say(env, "key %s of owner %s, role %s, in %s; it is shown this once", key.ID, key.Owner, key.Role, url)
 		_, err := fmt.Fprintln(env.Stdout, printed)
 		return err
 	})

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"charm.land/lipgloss/v2"
-	"charm.land/lipgloss/v2/table"
 	"github.com/mattn/go-isatty"
 	"github.com/urfave/cli/v3"
 )
@@ -69,35 +67,24 @@ func (r rows) print(env Env, c *cli.Command) error {
 		}
 		return nil
 	}
-	if isTerminal(env.Stdout) {
-		return printPretty(env, r)
-	}
-	return printAligned(env.Stdout, r)
+	return printAligned(env, r)
 }
 
-func printAligned(w io.Writer, r rows) error {
-	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+func printAligned(env Env, r rows) error {
+	var text strings.Builder
+	out := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(out, strings.Join(r.headings, "\t"))
 	for _, cells := range r.cells {
 		_, _ = fmt.Fprintln(out, strings.Join(cells, "\t"))
 	}
-	return out.Flush()
-}
-
-func printPretty(env Env, r rows) error {
-	heading, cell := lipgloss.NewStyle().PaddingRight(2), lipgloss.NewStyle().PaddingRight(2)
-	if colours(env, env.Stdout) {
-		heading = heading.Bold(true)
+	if err := out.Flush(); err != nil {
+		return err
 	}
-	t := table.New().Headers(r.headings...).Rows(r.cells...).
-		BorderTop(false).BorderBottom(false).BorderLeft(false).BorderRight(false).BorderColumn(false).BorderHeader(false).
-		StyleFunc(func(row, _ int) lipgloss.Style {
-			if row == table.HeaderRow {
-				return heading
-			}
-			return cell
-		})
-	_, err := fmt.Fprintln(env.Stdout, t.Render())
+	headings, lines, _ := strings.Cut(text.String(), "\n")
+	if colours(env, env.Stdout) {
+		headings = "\x1b[1m" + headings + "\x1b[0m"
+	}
+	_, err := io.WriteString(env.Stdout, headings+"\n"+lines)
 	return err
 }
 

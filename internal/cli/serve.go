@@ -59,7 +59,7 @@ func runServe(ctx context.Context, env Env, c *cli.Command) error {
 		return err
 	}
 	if len(cfg.File.Kinds) == 0 {
-		return &exitError{code: ExitUsage, message: "no kinds are declared in " + nameOf(cfg) + ": write one with onejob init, or try onejob dev"}
+		return &exitError{code: ExitUsage, message: noKinds(cfg)}
 	}
 	for _, warning := range append(cfg.Warnings, cfg.WarningsAt(env.NowFunc())...) {
 		log.Warn("configuration: " + warning)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/onejob-dev/onejob"
@@ -69,9 +70,17 @@ func newServer(ctx context.Context, env Env, cfg *config.Config, migrate bool, l
 	}
 	s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen at %s: %w", cfg.Listen, err)
+		return nil, cannotListen(cfg.Listen, err)
 	}
 	return s, nil
+}
+
+// cannotListen says why there is no listening at an address, and what helps.
+func cannotListen(address string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("cannot listen at %s: another program listens there; end it, or choose another address with --listen", address)
+	}
+	return fmt.Errorf("cannot listen at %s: %w", address, err)
 }
 
 // watch gathers the callers of the store, and looks whether it went back in time.

@@ -54,7 +54,7 @@ Whoever reaches the port may steer it: it is made for tests.`,
 				IntentFunc: memberFunc(c.String("intent")), ReferenceFunc: memberFunc(c.String("reference")),
 			})
 			if err != nil {
-				return err
+				return cannotListen(c.String("listen"), err)
 			}
 			say(env, "fake provider at %s; ledger at %s/sim/ledger", srv.URL(), srv.URL())
 			<-ctx.Done()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 
 	"github.com/urfave/cli/v3"
 
@@ -78,9 +80,21 @@ func openStore(ctx context.Context, cfg *config.Config, migrate bool, log *slog.
 	}
 	s, err := sqlite.Open(ctx, url.SQLite, sqlite.Options{Logger: log})
 	if err != nil {
+		if cause := unwritable(url.SQLite); cause != nil {
+			err = cause // SQLite says no more than that it cannot
+		}
 		return nil, fmt.Errorf("the store %s cannot be opened: %w", url, err)
 	}
 	return s, nil
+}
+
+// unwritable says why the file of a store cannot be written, if that is so.
+func unwritable(path string) error {
+	f, err := os.OpenFile(filepath.Clean(path), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // markOf reads the highest number of the store's generation that this node has seen.

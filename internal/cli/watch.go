@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,7 @@ func (w *watcher) follow(ctx context.Context) (jobView, error) {
 			failures = 0
 		}
 		if failures++; failures > maxSends {
-			return w.job, fmt.Errorf("%w: the stream breaks off every time", errUnreachable)
+			return w.job, cmp.Or(err, fmt.Errorf("%w: the stream breaks off every time", errUnreachable))
 		}
 		select {
 		case <-time.After(jitter(failures)):

@@ -61,7 +61,7 @@ func runWebhooksListen(ctx context.Context, env Env, c *cli.Command) error {
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.String("listen"))
 	if err != nil {
-		return fmt.Errorf("cannot listen at %s: %w", c.String("listen"), err)
+		return cannotListen(c.String("listen"), err)
 	}
 	r.introduce("http://"+listener.Addr().String()+"/", fresh)
 	srv := &http.Server{

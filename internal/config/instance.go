@@ -73,7 +73,7 @@ func makeSecretFile(path string) error {
 	_, _ = rand.Read(secret[:])                                                   // never fails since Go 1.24
 	temporary, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
 	if err != nil {
-		return fmt.Errorf("the instance secret cannot be written: %w", err)
+		return folderFault(filepath.Dir(path), err)
 	}
 	defer func() { _ = os.Remove(temporary.Name()) }()
 	_, err = temporary.WriteString(hex.EncodeToString(secret[:]) + "\n")
@@ -85,6 +85,19 @@ func makeSecretFile(path string) error {
 		return fmt.Errorf("the instance secret cannot be written: %w", err)
 	}
 	return syncFolder(filepath.Dir(path))
+}
+
+// folderFault says why nothing can be written beside a store: the secret is the first
+// thing that is.
+func folderFault(folder string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the store's folder %s does not exist; make it, or name another store", folder)
+	}
+	var e *fs.PathError
+	if errors.As(err, &e) {
+		err = e.Err
+	}
+	return fmt.Errorf("the instance secret cannot be written in the store's folder %s: %w", folder, err)
 }
 
 // syncFolder makes a new name in a folder durable.
