@@ -200,8 +200,9 @@ func testLateKeepsClosed(f *fixture) {
 
 // What was removed stays so: nothing would remove it again.
 func testLateAfterPurge(f *fixture) {
-	finished, probed := f.ruledOut("k1"), f.ruledOut("k2")
+	finished := f.ruledOut("k1")
 	f.cancel(finished.JobID)
+	probed := f.ruledOut("k2")
 	f.cancel(probed.JobID)
 	f.purgeAll()
 	r := f.finish(finished, onejob.OutcomeSucceeded, withCost(1000))
