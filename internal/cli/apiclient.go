@@ -109,10 +109,14 @@ func (p *problem) Error() string {
 	if text := cmp.Or(p.Detail, p.Title); text != "" {
 		b.WriteString(": " + clean(text))
 	}
-	for name, id := range map[string]string{"job": p.JobID, "attempt": p.AttemptID} {
+	var about []string
+	for _, id := range []string{p.JobID, p.AttemptID} { // their prefixes say which is which
 		if id != "" && !strings.Contains(p.Detail, id) {
-			b.WriteString(" (" + name + " " + clean(id) + ")")
+			about = append(about, clean(id))
 		}
+	}
+	if len(about) > 0 {
+		b.WriteString(" (" + strings.Join(about, ", ") + ")")
 	}
 	for _, c := range p.Candidates {
 		b.WriteString("\n  " + clean(c.Target+": "+c.Reason+" "+c.Detail))

@@ -315,6 +315,22 @@ func TestWhoMayNotIsToldToMakeAKeyWithARole(t *testing.T) {
 	}
 }
 
+func TestAProblemNamesJobAndAttemptInThatOrder(t *testing.T) {
+	t.Parallel()
+
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusConflict)
+		_, _ = io.WriteString(w, `{"code":"attempt-unresolved","detail":"in doubt","job_id":"job_1","attempt_id":"att_1"}`)
+	}))
+	defer srv.Close()
+	for range 20 {
+		got := run(t.Context(), nil, "", "attempts", "start", "job_1", "--key", "k", "--server", srv.URL)
+		if want := "onejob: attempt-unresolved: in doubt (job_1, att_1)\n"; got.code != cli.ExitBlocked || got.stderr != want {
+			t.Fatalf("got %+v; want %s", got, want)
+		}
+	}
+}
+
 func TestTheDocumentThatIsPrintedIsTheCommitted(t *testing.T) {
 	t.Parallel()
 

@@ -64,7 +64,7 @@ var described = []struct {
 	text string
 }{
 	{errTooLate, "send_by passed"},
-	{context.Canceled, "the call was cancelled"},
+	{context.Canceled, "this side hung up before an answer came"},
 	{context.DeadlineExceeded, "the time for the call was over"},
 	{syscall.ECONNREFUSED, "connection refused"},
 	{syscall.ECONNRESET, "connection reset"},

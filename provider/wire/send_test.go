@@ -174,6 +174,9 @@ func TestGivingUpInTheMiddleOfTheBodySendsNoMoreOfIt(t *testing.T) {
 	if n := <-read; errors.As(err, &ce) && n > ce.Evidence.BytesWritten {
 		t.Errorf("the provider read %d bytes, evidence says %d were written", n, ce.Evidence.BytesWritten)
 	}
+	if ce == nil || !strings.Contains(ce.Evidence.Error, "this side hung up before an answer came") {
+		t.Errorf("the call ended with %v; want that this side hung up", ce)
+	}
 }
 
 // slowWriter is a connection whose kernel takes what is written only when the
