@@ -287,7 +287,7 @@ func (c *Client) StartAttempt(ctx context.Context, p StartAttemptParams) (attemp
 	}
 	start, reserved := StartParams{}, false
 	if c.opts.Starter != nil {
-		if start, reserved = c.opts.Starter.Reserve(""); !reserved {
+		if start, reserved = c.opts.Starter.Await(ctx); !reserved {
 			return Attempt{}, false, &Error{Code: CodeOverloaded, Message: "every slot is taken; ask again with the same key", RetryAfter: time.Second}
 		}
 	}

@@ -65,6 +65,9 @@ type Starter interface {
 	// that fits when target is empty. It reports false when there is none; the
 	// job then waits to be claimed.
 	Reserve(target string) (StartParams, bool)
+	// Await is Reserve for whoever asks for one more attempt at any target: slots that
+	// are taken only while due jobs are looked for are waited for, until ctx ends.
+	Await(ctx context.Context) (StartParams, bool)
 	// Dispatch uses a reserved slot.
 	Dispatch(Claimed)
 	// Release gives a reserved slot back.

@@ -35,6 +35,8 @@ func (s *slots) Reserve(target string) (onejob.StartParams, bool) {
 	return onejob.StartParams{Worker: "w1", Lease: time.Minute, Targets: pins, Since: since}, true
 }
 
+func (s *slots) Await(context.Context) (onejob.StartParams, bool) { return s.Reserve("") }
+
 func (s *slots) Dispatch(c onejob.Claimed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

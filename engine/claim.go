@@ -135,6 +135,25 @@ func (e *Engine) Reserve(target string) (onejob.StartParams, bool) {
 	return start, ok
 }
 
+// Await implements [onejob.Starter].
+func (e *Engine) Await(ctx context.Context) (onejob.StartParams, bool) { return e.await(ctx.Done()) }
+
+// await takes a slot for one attempt. A claim that has taken every slot brings back what
+// it has no jobs for, and is waited for until over is closed.
+func (e *Engine) await(over <-chan struct{}) (onejob.StartParams, bool) {
+	for {
+		start, claim, ok := e.reserve()
+		if ok || claim == nil {
+			return start, ok
+		}
+		select {
+		case <-claim:
+		case <-over:
+			return start, false
+		}
+	}
+}
+
 // reserve takes a slot for one attempt. Where it takes none, claim is what may bring one
 // back, as [slots.takeOne] says.
 func (e *Engine) reserve() (start onejob.StartParams, claim <-chan struct{}, ok bool) {

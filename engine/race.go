@@ -12,18 +12,10 @@ import (
 // Each lane starts the one after it, so that they come one race.after apart. It waits for
 // no slot once over is closed.
 func (e *Engine) race(t *trial, over <-chan struct{}) {
-	start, claim, ok := e.reserve()
-	for !ok {
-		if claim == nil {
-			e.opts.Logger.Debug("no race", "job_id", t.Job.ID, "lane", t.Attempt.Lane+1, "reason", "no slot is free")
-			return // busy: a race is a luxury
-		}
-		select {
-		case <-claim: // it took every slot, and brings back what it has no jobs for
-		case <-over: // who waits here holds up what came of the attempt itself
-			return
-		}
-		start, claim, ok = e.reserve()
+	start, ok := e.await(over) // who waits here holds up what came of the attempt itself
+	if !ok {
+		e.opts.Logger.Debug("no race", "job_id", t.Job.ID, "lane", t.Attempt.Lane+1, "reason", "no slot came free")
+		return // busy: a race is a luxury
 	}
 	ctx, cancel := context.WithTimeout(e.hard, e.opts.Lease)
 	defer cancel()

@@ -73,6 +73,27 @@ func TestALaneThatWaitsForAClaimHoldsNothingUp(t *testing.T) {
 	}
 }
 
+// Whoever presses the button meanwhile is answered about the job, and not that there is
+// no slot.
+func TestAPressWaitsForTheClaimThatHasTakenTheSlots(t *testing.T) {
+	s := &lateClaims{}
+	in(t, setting{
+		policy:  onejob.Policy{Effect: onejob.EffectExternal, Targets: []string{"a", "b"}, Timeout: time.Second, Failover: onejob.FailoverDeclared, FailoverWhy: "test"},
+		targets: map[string]behaviour{"a": answersAfter(time.Hour, "late"), "b": answers("soon")},
+		engine:  engine.Options{PollInterval: 500 * time.Millisecond},
+		wrap:    func(store onejob.Store) onejob.Store { s.Store = store; return s },
+		direct:  true,
+	}, func(w *world) {
+		id := w.until(w.submit("1").ID, onejob.JobBlocked).ID
+		s.takes.Store(int64(5 * time.Second))
+		time.Sleep(2 * time.Second) // a claim is under way
+		_, _, err := w.client.StartAttempt(w.t.Context(), onejob.StartAttemptParams{JobID: id, Owner: "o", Key: "press", Target: "b"})
+		if onejob.CodeOf(err) != onejob.CodeAttemptUnresolved {
+			t.Errorf("the button answered %v; want attempt-unresolved", err)
+		}
+	})
+}
+
 // Where slots are used, they are for jobs that wait.
 func TestALaneForWhichThereIsNoSlotIsLeftOut(t *testing.T) {
 	in(t, setting{
