@@ -43,7 +43,7 @@ func testMain(m *testing.M) int {
 	defer func() { _ = os.RemoveAll(dir) }()
 	program, crasher = filepath.Join(dir, "onejob"), filepath.Join(dir, "crash")
 	build := exec.Command("go", "build", "-o", dir, "./cmd/onejob", "./internal/crash")
-	build.Dir = filepath.Join("..", "..")
+	build.Dir, build.Env = filepath.Join("..", ".."), append(os.Environ(), "CGO_ENABLED=0") // as it is released
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
 		return 1
