@@ -39,3 +39,13 @@ func TestTheFracturesHold(t *testing.T) {
 		}
 	})
 }
+
+// What a person reads says it as the counts do.
+func TestAnActOfTheDemoSaysThatItPassed(t *testing.T) {
+	t.Parallel()
+	s := &site{t: t, dir: t.TempDir()}
+	out, err := s.command("demo", "double-click").CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("PASS double-click: 2 clicks, 1 job, 1 execution")) {
+		t.Errorf("the demo ended with %v and said\n%s", err, out)
+	}
+}
